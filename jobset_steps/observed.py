@@ -38,7 +38,10 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class ContainerView:
-    """One container (or init container) of a pod. `state` is "waiting", "running" or "terminated"."""
+    """One container (or init container) of a pod. `state` is "waiting", "running" or "terminated".
+
+    `last` is how the run before this one ended, where the kubelet restarts the container.
+    """
 
     name: str
     state: str
@@ -50,6 +53,7 @@ class ContainerView:
     finished_at: float | None = None
     restart_count: int = 0
     init: bool = False
+    last: ContainerView | None = None
 
 
 @dataclass(frozen=True, slots=True)
