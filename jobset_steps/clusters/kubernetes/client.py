@@ -1,0 +1,238 @@
+"""One HTTP client for a Kubernetes API server: who we are, one call, one stream, and what went wrong as ApiError.
+
+The `kubernetes` package finds the server, the certificates and the credentials; requests are made here, as plain JSON,
+because a token that has rotated, a lost answer and a dropped watch must each be told apart, whatever that package's version.
+It never retries, except once with credentials read anew after a 401.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import urllib3
+from kubernetes import config
+from kubernetes.client.api_client import ApiClient
+from kubernetes.client.configuration import Configuration
+
+from jobset_steps.errors import ApiError, BadInput
+
+__all__ = ["Client", "Response"]
+
+Response = urllib3.BaseHTTPResponse
+
+# Seconds to connect, and to wait for the answer of a request that is not a stream.
+_CONNECT, _ANSWER = 10.0, 60.0
+# Phrases of 5xx or 403 answers that say "not now", whatever the status code suggests.
+_PASSING = ("failed calling webhook", "etcdserver:", "leader changed", "the object has been modified")
+
+
+class Client:
+    """Talks to one API server as one user, from any number of threads.
+
+    `kubeconfig` is a path, None for the usual places: $KUBECONFIG or ~/.kube/config, else the pod's service account.
+    Raises BadInput where none of them is usable.
+    """
+
+    def __init__(self, kubeconfig: str | None = None, context: str | None = None) -> None:
+        self._source = (kubeconfig, context)
+        self._lock = threading.Lock()
+        self.requests = 0
+        """Requests sent so far, streams included."""
+        self.namespace = _default_namespace(kubeconfig, context)
+        self._api = self._connect()
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+    ) -> dict[str, Any]:
+        """Send one request and return the JSON answer. Raises ApiError."""
+        response = self._send(method, path, query, body, urllib3.Timeout(connect=_CONNECT, read=_ANSWER))
+        try:
+            answer = json.loads(response.data or b"{}")
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            raise ApiError("unavailable", f"{method} {path}: the answer broke off: {error}") from error
+        finally:
+            response.release_conn()
+        return answer if isinstance(answer, dict) else {"items": answer}
+
+    def text(self, path: str, query: Mapping[str, Any]) -> str:
+        """GET a text resource (logs). Raises ApiError."""
+        response = self._send("GET", path, query, None, urllib3.Timeout(connect=_CONNECT, read=_ANSWER))
+        try:
+            return bytes(response.data).decode("utf-8", "replace")
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise ApiError("unavailable", f"GET {path}: the answer broke off: {error}") from error
+        finally:
+            response.release_conn()
+
+    def open(self, path: str, query: Mapping[str, Any], *, silence: float) -> Response:
+        """Open a stream. It breaks (ApiError from `lines`) when nothing is heard for `silence` seconds."""
+        return self._send("GET", path, query, None, urllib3.Timeout(connect=_CONNECT, read=silence))
+
+    def close(self) -> None:
+        """Close idle connections."""
+        self._api.rest_client.pool_manager.clear()
+
+    def _connect(self) -> ApiClient:
+        configuration = Configuration()
+        kubeconfig, context = self._source
+        try:
+            if _in_cluster(kubeconfig):
+                config.load_incluster_config(client_configuration=configuration)
+            else:
+                config.load_kube_config(
+                    config_file=kubeconfig,
+                    context=context,
+                    client_configuration=configuration,
+                    persist_config=False,
+                )
+        except (config.ConfigException, OSError, ValueError) as error:
+            raise BadInput(
+                f"no usable Kubernetes configuration: {error}; give --kubeconfig, set KUBECONFIG, or run in a pod"
+            ) from error
+        # A request whose fate is unknown is for the supervisor to judge, so nothing beneath may send it again.
+        configuration.retries = False
+        configuration.connection_pool_maxsize = 24
+        return ApiClient(configuration)
+
+    def _send(
+        self, method: str, path: str, query: Mapping[str, Any] | None, body: Any, timeout: urllib3.Timeout
+    ) -> Response:
+        api = self._api
+        response = self._once(api, method, path, query, body, timeout)
+        if response.status == 401:
+            response.drain_conn()
+            response.release_conn()
+            with self._lock:
+                if self._api is api:
+                    self._api = self._connect()
+            response = self._once(self._api, method, path, query, body, timeout)
+        if response.status >= 300:
+            raise _fault(method, path, response)
+        return response
+
+    def _once(
+        self,
+        api: ApiClient,
+        method: str,
+        path: str,
+        query: Mapping[str, Any] | None,
+        body: Any,
+        timeout: urllib3.Timeout,
+    ) -> Response:
+        headers = {"Accept": "application/json, */*", "User-Agent": "jobset-steps"}
+        for setting in api.configuration.auth_settings().values():
+            if setting["in"] == "header" and setting["value"]:
+                headers[setting["key"]] = setting["value"]
+        data = None
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            data = json.dumps(body).encode()
+        url = api.configuration.host + path + ("?" + urlencode(query) if query else "")
+        self.requests += 1
+        try:
+            pool: urllib3.PoolManager = api.rest_client.pool_manager
+            return pool.request(
+                method,
+                url,
+                headers=headers,
+                body=data,
+                timeout=timeout,
+                preload_content=False,
+                redirect=False,
+            )
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise ApiError("unavailable", f"{method} {path}: no answer: {error}") from error
+
+
+def lines(response: Response) -> Iterator[bytes]:
+    """Lines of a stream as they come, without the line end. Raises ApiError (unavailable) when it breaks."""
+    rest = b""
+    try:
+        for chunk in response.stream(65536, decode_content=True):
+            *whole, rest = (rest + chunk).split(b"\n")
+            yield from whole
+    except (urllib3.exceptions.HTTPError, OSError, ValueError, AttributeError) as error:
+        # ValueError, AttributeError: what urllib3 raises where another thread closed the connection beneath it.
+        raise ApiError("unavailable", f"the stream broke off: {error}") from error
+    if rest:
+        yield rest
+
+
+def _in_cluster(kubeconfig: str | None) -> bool:
+    import os
+
+    if kubeconfig or os.environ.get("KUBECONFIG"):
+        return False
+    return bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and os.path.exists(_NAMESPACE_FILE)
+
+
+_NAMESPACE_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+
+def _default_namespace(kubeconfig: str | None, context: str | None) -> str:
+    """The namespace kubectl would use: the pod's own, or the context's."""
+    if _in_cluster(kubeconfig):
+        with open(_NAMESPACE_FILE) as file:
+            return file.read().strip() or "default"
+    try:
+        contexts, active = config.list_kube_config_contexts(config_file=kubeconfig)
+    except (config.ConfigException, OSError):
+        return "default"
+    chosen = next((c for c in contexts if c["name"] == context), active) if context else active
+    return str((chosen or {}).get("context", {}).get("namespace") or "default")
+
+
+def _fault(method: str, path: str, response: Response) -> ApiError:
+    """What an answer that is not 2xx means for the caller."""
+    try:
+        raw = bytes(response.data)
+    except (urllib3.exceptions.HTTPError, OSError):
+        raw = b""
+    finally:
+        response.release_conn()
+    try:
+        status = json.loads(raw)
+        message, reason = str(status.get("message", "")), str(status.get("reason", ""))
+    except (ValueError, AttributeError):
+        message, reason = raw.decode("utf-8", "replace")[:500], ""
+    message = message or f"{method} {path}: HTTP {response.status}"
+    return ApiError(
+        _kind(response.status, reason, message),
+        message,
+        retry_after=_seconds(response.headers.get("Retry-After")),
+    )
+
+
+def _kind(status: int, reason: str, message: str) -> str:
+    """ApiError kind of an HTTP status. JobSet's webhook refuses with 403 up to 0.11 and with 422 from 0.12 on."""
+    if any(phrase in message for phrase in _PASSING) and status >= 500:
+        return "unavailable"
+    if status == 409:
+        return "exists" if reason == "AlreadyExists" else "conflict"
+    if status == 403:
+        return "invalid" if message.startswith("admission webhook") else "forbidden"
+    known = {
+        400: "invalid",
+        401: "unauthorized",
+        404: "not_found",
+        410: "conflict",
+        413: "invalid",
+        422: "invalid",
+    }
+    return known.get(status, "unavailable")
+
+
+def _seconds(value: str | None) -> float | None:
+    try:
+        return float(value) if value else None
+    except ValueError:
+        return None
