@@ -1,0 +1,182 @@
+"""JobSet v1alpha2 (jobset.x-k8s.io), every field, under the API's own names. Models hold; `check` judges.
+
+Field by field as in JobSet 0.11.1. YAML and JSON round trip without loss. A status that was read along is dropped:
+it is the controller's, not the author's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from jobset_steps.spec.fault import Fault, InvalidSpec
+from jobset_steps.spec.job import JobTemplate, plain
+from jobset_steps.spec.model import Bool, Int, Model, Str
+from jobset_steps.spec.parse import shape_faults
+
+__all__ = [
+    "Coordinator",
+    "DependsOn",
+    "FailurePolicy",
+    "FailurePolicyRule",
+    "JobSet",
+    "JobSetSpec",
+    "Metadata",
+    "Network",
+    "ReplicatedJob",
+    "RetentionPolicy",
+    "StartupPolicy",
+    "SuccessPolicy",
+    "VolumeClaimPolicy",
+]
+
+
+class Metadata(Model):
+    """Metadata of a JobSet, as far as an author writes it."""
+
+    name: Str | None = None
+    generate_name: Str | None = None
+    namespace: Str | None = None
+    labels: dict[Str, Str] | None = None
+    annotations: dict[Str, Str] | None = None
+    finalizers: tuple[Str, ...] = ()
+    owner_references: tuple[dict[str, Any], ...] = ()
+
+
+class DependsOn(Model):
+    """Start only once an earlier replicated job is "Ready" or "Complete"."""
+
+    name: Str
+    status: Literal["Ready", "Complete"]
+
+
+class ReplicatedJob(Model):
+    """`replicas` child Jobs of one template. None means the API's default, 1."""
+
+    name: Str
+    group_name: Str | None = None
+    replicas: Int | None = None
+    template: JobTemplate
+    depends_on: tuple[DependsOn, ...] = ()
+
+
+class Network(Model):
+    """The headless service that gives pods their names."""
+
+    enable_dns_hostnames: Bool | None = Field(default=None, alias="enableDNSHostnames")
+    subdomain: Str | None = None
+    publish_not_ready_addresses: Bool | None = None
+
+
+class SuccessPolicy(Model):
+    """`All` or `Any` child Jobs of the targets (none named: of all replicated jobs) must succeed."""
+
+    operator: Literal["All", "Any"]
+    target_replicated_jobs: tuple[Str, ...] = ()
+
+
+class FailurePolicyRule(Model):
+    """One rule: its action answers a failed child Job that reasons, message patterns (RE2) and targets match."""
+
+    name: Str | None = None
+    action: Literal[
+        "FailJobSet",
+        "RestartJobSet",
+        "RestartJobSetAndIgnoreMaxRestarts",
+        "RestartJob",
+        "RestartJobAndIgnoreMaxRestarts",
+    ]
+    on_job_failure_reasons: tuple[Str, ...] = ()
+    on_job_failure_message_patterns: tuple[Str, ...] = ()
+    target_replicated_jobs: tuple[Str, ...] = ()
+
+
+class FailurePolicy(Model):
+    """What a failed child Job does to the JobSet. Without a policy the first failure ends it."""
+
+    max_restarts: Int | None = None
+    restart_strategy: Literal["Recreate", "BlockingRecreate", "InPlaceRestart"] | None = None
+    rules: tuple[FailurePolicyRule, ...] = ()
+
+
+class StartupPolicy(Model):
+    """The order in which replicated jobs start."""
+
+    startup_policy_order: Literal["AnyOrder", "InOrder"]
+
+
+class Coordinator(Model):
+    """The pod whose address is written on every Job and pod."""
+
+    replicated_job: Str
+    job_index: Int | None = None
+    pod_index: Int | None = None
+
+
+class RetentionPolicy(Model):
+    """What becomes of claims when the JobSet is deleted."""
+
+    when_deleted: Literal["Delete", "Retain"] | None = None
+
+
+class VolumeClaimPolicy(Model):
+    """PersistentVolumeClaims made for the JobSet, one a template, named `<template>-<jobset>`."""
+
+    templates: Annotated[tuple[dict[str, Any], ...], BeforeValidator(plain)] = ()
+    retention_policy: RetentionPolicy | None = None
+
+
+class JobSetSpec(Model):
+    """A JobSet's spec."""
+
+    replicated_jobs: tuple[ReplicatedJob, ...] = ()
+    network: Network | None = None
+    success_policy: SuccessPolicy | None = None
+    failure_policy: FailurePolicy | None = None
+    startup_policy: StartupPolicy | None = None
+    suspend: Bool | None = None
+    coordinator: Coordinator | None = None
+    managed_by: Str | None = None
+    ttl_seconds_after_finished: Int | None = None
+    volume_claim_policies: tuple[VolumeClaimPolicy, ...] = ()
+
+
+class JobSet(Model):
+    """A JobSet."""
+
+    api_version: Literal["jobset.x-k8s.io/v1alpha2"] = "jobset.x-k8s.io/v1alpha2"
+    kind: Literal["JobSet"] = "JobSet"
+    metadata: Metadata = Metadata()
+    spec: JobSetSpec
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> JobSet:
+        """A JobSet from camelCase data. Raises InvalidSpec with every fault of its shape."""
+        given = (
+            {key: value for key, value in data.items() if key != "status"}
+            if isinstance(data, Mapping)
+            else data
+        )
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            raise InvalidSpec(shape_faults(error, given)) from None
+
+    @classmethod
+    def from_yaml(cls, text: str) -> JobSet:
+        """A JobSet from one YAML (or JSON) document. Raises InvalidSpec."""
+        import yaml
+
+        try:
+            data = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise InvalidSpec([Fault("", "yaml", f"not a YAML document: {error}")]) from None
+        return cls.from_dict(data)
+
+    def to_yaml(self) -> str:
+        """The manifest as YAML, fields in the API's order."""
+        import yaml
+
+        return yaml.safe_dump(self.to_dict(), sort_keys=False)
