@@ -16,7 +16,7 @@ from jobset_steps.observed import (
     ReplicatedJobStatus,
 )
 
-__all__ = ["event_view", "job_view", "jobset_view", "pod_view"]
+__all__ = ["event_view", "job_view", "jobset_view", "pod_view", "seconds"]
 
 _OURS = ("jobset-steps/", "kueue.x-k8s.io/")
 _JOBSET = "jobset.sigs.k8s.io/"
@@ -47,8 +47,8 @@ def jobset_view(item: Mapping[str, Any]) -> JobSetView:
             )
             for entry in status.get("replicatedJobsStatus") or ()
         ),
-        created_at=_time(meta.get("creationTimestamp")),
-        deleting_since=_time(meta.get("deletionTimestamp")),
+        created_at=seconds(meta.get("creationTimestamp")),
+        deleting_since=seconds(meta.get("deletionTimestamp")),
     )
 
 
@@ -69,9 +69,9 @@ def job_view(item: Mapping[str, Any]) -> JobView:
         failed=int(status.get("failed") or 0),
         terminating=int(status.get("terminating") or 0),
         conditions=_conditions(status),
-        created_at=_time(meta.get("creationTimestamp")),
-        started_at=_time(status.get("startTime")),
-        deleting_since=_time(meta.get("deletionTimestamp")),
+        created_at=seconds(meta.get("creationTimestamp")),
+        started_at=seconds(status.get("startTime")),
+        deleting_since=seconds(meta.get("deletionTimestamp")),
     )
 
 
@@ -96,8 +96,8 @@ def pod_view(item: Mapping[str, Any], *, gone: bool = False) -> PodView:
         node=str(spec.get("nodeName") or ""),
         reason=str(status.get("reason") or ""),
         message=str(status.get("message") or ""),
-        created_at=_time(meta.get("creationTimestamp")),
-        deleting_since=_time(meta.get("deletionTimestamp")),
+        created_at=seconds(meta.get("creationTimestamp")),
+        deleting_since=seconds(meta.get("deletionTimestamp")),
         conditions=conditions,
         containers=(
             *(_container(c, init=True) for c in status.get("initContainerStatuses") or ()),
@@ -118,7 +118,7 @@ def event_view(item: Mapping[str, Any]) -> EventView:
         reason=item.get("reason") or "",
         message=item.get("message") or item.get("note") or "",
         count=int(series.get("count") or item.get("count") or 1),
-        last_at=_time(series.get("lastObservedTime") or item.get("lastTimestamp") or item.get("eventTime")),
+        last_at=seconds(series.get("lastObservedTime") or item.get("lastTimestamp") or item.get("eventTime")),
     )
 
 
@@ -151,8 +151,8 @@ def _state(
         message=str(detail.get("message") or ""),
         exit_code=detail.get("exitCode"),
         signal=detail.get("signal"),
-        started_at=_time(detail.get("startedAt")),
-        finished_at=_time(detail.get("finishedAt")),
+        started_at=seconds(detail.get("startedAt")),
+        finished_at=seconds(detail.get("finishedAt")),
         restart_count=count,
         init=init,
         last=last,
@@ -166,7 +166,7 @@ def _conditions(status: Mapping[str, Any]) -> tuple[Condition, ...]:
             status=c.get("status", ""),
             reason=c.get("reason") or "",
             message=c.get("message") or "",
-            since=_time(c.get("lastTransitionTime")),
+            since=seconds(c.get("lastTransitionTime")),
         )
         for c in status.get("conditions") or ()
     )
@@ -176,7 +176,8 @@ def _ours(pairs: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((k, v) for k, v in (pairs or {}).items() if k.startswith(_OURS)))
 
 
-def _time(text: str | None) -> float | None:
+def seconds(text: str | None) -> float | None:
+    """POSIX seconds of an API timestamp, None for none."""
     return datetime.fromisoformat(text).timestamp() if text else None
 
 
