@@ -69,12 +69,16 @@ def decide_failure(
         raise ValueError("failed: at least one Job whose Failed condition holds; none given")
     if failure_policy is None:
         return _ends("", FAIL_JOB_SET, first_failed_job(failed), "FailedJobs", _NO_POLICY)
-    rule, job = match_rule(failure_policy.rules, failed)
-    name, action = (rule.name or "", rule.action) if rule is not None else ("", RESTART_JOB_SET)
+    number, job = match_rule(failure_policy.rules, failed)
+    name, action = "", RESTART_JOB_SET
+    if number is not None:
+        rule = failure_policy.rules[number]
+        # The name that JobSet's webhook gives to a rule without one.
+        name, action = rule.name or f"failurePolicyRule{number}", rule.action
     if action == FAIL_JOB_SET:
         return _ends(name, action, job, "FailJobSetFailurePolicyAction", _applying(action))
-    # A negative maxRestarts is accepted by JobSet 0.11.1 and then acts as 0.
-    if action == RESTART_JOB_SET and restarts_counted >= failure_policy.max_restarts:
+    # Absent is 0. A negative maxRestarts is accepted by JobSet 0.11.1 and then acts as 0 too.
+    if action == RESTART_JOB_SET and restarts_counted >= (failure_policy.max_restarts or 0):
         return _ends(name, action, job, "ReachedMaxRestarts", _SPENT)
     return FailureDecision(
         rule=name,
@@ -86,16 +90,14 @@ def decide_failure(
     )
 
 
-def match_rule(
-    rules: Sequence[FailurePolicyRule], failed: Sequence[JobView]
-) -> tuple[FailurePolicyRule | None, JobView]:
-    """The first rule in order that any failed Job matches, with the earliest failed Job among those that match it.
+def match_rule(rules: Sequence[FailurePolicyRule], failed: Sequence[JobView]) -> tuple[int | None, JobView]:
+    """The number of the first rule that any failed Job matches, with the earliest failed Job of those that match it.
 
     Where no rule matches: None, and the earliest failed Job of all. `failed` is not empty.
     """
-    for rule in rules:
+    for number, rule in enumerate(rules):
         if matching := [job for job in failed if _applies(rule, job)]:
-            return rule, first_failed_job(matching)
+            return number, first_failed_job(matching)
     return None, first_failed_job(failed)
 
 
