@@ -10,7 +10,12 @@ from jobset_steps.clusters.kubernetes.launcher_pod import place_of
 
 
 def pod(node: str, workflow: str = "wf-x7") -> dict[str, Any]:
-    owner = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "name": workflow, "uid": "0123456789ab"}
+    owner = {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Workflow",
+        "name": workflow,
+        "uid": "0123456789ab",
+    }
     return {
         "metadata": {
             "uid": "pod-uid",
