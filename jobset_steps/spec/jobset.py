@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError
 
-from jobset_steps.spec.fault import Fault, InvalidSpec
+from jobset_steps.spec.fault import InvalidSpec
 from jobset_steps.spec.job import JobTemplate, plain
 from jobset_steps.spec.model import Bool, Int, Model, Str
 from jobset_steps.spec.parse import shape_faults
@@ -167,13 +167,9 @@ class JobSet(Model):
     @classmethod
     def from_yaml(cls, text: str) -> JobSet:
         """A JobSet from one YAML (or JSON) document. Raises InvalidSpec."""
-        import yaml
+        from jobset_steps.spec.load import read_document
 
-        try:
-            data = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise InvalidSpec([Fault("", "yaml", f"not a YAML document: {error}")]) from None
-        return cls.from_dict(data)
+        return cls.from_dict(read_document(text))
 
     def to_yaml(self) -> str:
         """The manifest as YAML, fields in the API's order."""

@@ -1,0 +1,89 @@
+"""Reads what an author wrote: a file or text, YAML or JSON, into a JobSet, or a SpecTemplate where it has holes.
+
+Everything that can be wrong before the first field is looked at is found here: no file, not YAML, several documents, a key
+written twice, another kind of object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from jobset_steps.spec.fault import Fault, InvalidSpec
+from jobset_steps.spec.jobset import JobSet
+from jobset_steps.spec.template import SpecTemplate, template_of
+
+__all__ = ["load", "read_document"]
+
+API_VERSION, KIND = "jobset.x-k8s.io/v1alpha2", "JobSet"
+
+
+def load(source: str | Path) -> JobSet | SpecTemplate:
+    """The JobSet or template of a path (a `Path`, or text of one line that names a file) or of a document's text.
+
+    Raises InvalidSpec with every fault of its shape.
+    """
+    if isinstance(source, Path) or ("\n" not in source and not source.lstrip().startswith("{")):
+        path = Path(source)
+        try:
+            source = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "is not UTF-8 text"
+            raise InvalidSpec([Fault(str(path), "file", f"cannot be read: {reason}")]) from None
+    return template_of(read_document(source))
+
+
+def read_document(text: str) -> dict[str, Any]:
+    """The one JobSet document in a YAML or JSON text, as plain data. Raises InvalidSpec."""
+    try:
+        documents = [document for document in yaml.load_all(text, Loader=_Loader) if document is not None]
+    except yaml.YAMLError as error:
+        raise InvalidSpec([Fault("", "yaml", _where(error))]) from None
+    if len(documents) != 1:
+        message = "one JobSet document is needed"
+        raise InvalidSpec([Fault("", "documents", message, len(documents), "one file for each")])
+    document = documents[0]
+    if not isinstance(document, dict):
+        raise InvalidSpec(
+            [Fault("", "document", "a JobSet is a mapping", document, "apiVersion, kind, metadata, spec")]
+        )
+    faults = [
+        Fault(
+            key, "kind", "is not a JobSet's" if key in document else "is required", document.get(key), passes
+        )
+        for key, passes in (("apiVersion", API_VERSION), ("kind", KIND))
+        if document.get(key) != passes
+    ]
+    if faults:
+        raise InvalidSpec(faults)
+    return document
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as kubectl reads it: strings stay strings where YAML 1.1 would make dates, and no key comes twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+                if key.value in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"the key {key.value!r} is written twice", key.start_mark
+                    )
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _where(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error)
+    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else problem
