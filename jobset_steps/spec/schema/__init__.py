@@ -1,0 +1,1 @@
+"""The structure of a pod template as the API server has it: pod.json, and what writes it."""

@@ -1,0 +1,73 @@
+"""Writes pod.json anew from a running API server: `python -m jobset_steps.spec.schema.generate [KUBECONFIG]`.
+
+Takes names, types and enums of all that a pod template can hold from the server's OpenAPI document, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from jobset_steps.clusters.kubernetes.client import Client
+
+__all__ = ["main", "shrink"]
+
+_ROOTS = ("io.k8s.api.core.v1.PodTemplateSpec", "io.k8s.api.core.v1.PersistentVolumeClaim")
+_TARGET = Path(__file__).with_name("pod.json")
+
+
+def shrink(document: dict[str, Any]) -> dict[str, Any]:
+    """Definitions reachable from the roots, each field as a type: "string", "[X]", "{X}", an enum's list, or a name."""
+    schemas = document["components"]["schemas"]
+    found: dict[str, Any] = {}
+    open_ = list(_ROOTS)
+    while open_:
+        name = open_.pop()
+        short = name.rsplit(".", 1)[1]
+        if short in found:
+            continue
+        found[short] = {}
+        for field, schema in sorted((schemas[name].get("properties") or {}).items()):
+            found[short][field] = _type(schema, open_, schemas)
+    return {name: found[name] for name in sorted(found)}
+
+
+def _type(schema: dict[str, Any], open_: list[str], schemas: dict[str, Any]) -> Any:
+    refs = [part["$ref"] for part in schema.get("allOf", ()) if "$ref" in part]
+    if "$ref" in schema or refs:
+        name = (schema.get("$ref") or refs[0]).rsplit("/", 1)[1]
+        target = schemas[name]
+        if not target.get("properties"):
+            return _scalar(name.rsplit(".", 1)[1], target)
+        open_.append(name)
+        return name.rsplit(".", 1)[1]
+    if schema.get("type") == "array":
+        return {"list": _type(schema["items"], open_, schemas)}
+    if schema.get("type") == "object":
+        extra = schema.get("additionalProperties")
+        return {"map": _type(extra, open_, schemas)} if extra else "any"
+    if schema.get("enum"):
+        return {"enum": sorted(value for value in schema["enum"] if value)}
+    return _scalar("", schema)
+
+
+def _scalar(name: str, schema: dict[str, Any]) -> str:
+    """Quantities and int-or-strings are named; what has no type can be anything."""
+    if name in ("Quantity", "IntOrString", "Time", "MicroTime"):
+        return name.lower()
+    return str(schema.get("type", "any"))
+
+
+def main() -> None:
+    """Fetch and write."""
+    client = Client(sys.argv[1] if len(sys.argv) > 1 else None)
+    text = json.dumps(
+        shrink(client.call("GET", "/openapi/v3/api/v1")), indent=0, sort_keys=True, separators=(",", ":")
+    )
+    _TARGET.write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main()
