@@ -45,6 +45,7 @@ class _Pod:
     script: PodScript
     run: PodRun
     restarts: bool
+    stopping: bool = False
     # Grows with each thing that makes what was planned before void.
     plan: int = 0
 
@@ -84,8 +85,9 @@ class ScriptedKubelet:
         pod = self._pods.get(uid)
         if pod is None or pod.script.lost:
             return
-        if pod.view.phase != "Running":
-            self._plan_anew(pod, 0.0, self._never_ran)
+        pod.stopping = True
+        if not any(each.state == "running" for each in pod.view.containers):
+            self._plan_anew(pod, 0.0, self._end_without_running)
         elif pod.script.stops_after > grace:
             self._plan(pod, grace, lambda each: self._end(each, 137, signal=9))
         else:
@@ -184,7 +186,7 @@ class ScriptedKubelet:
             restart_count=pod.run.restart,
             last=before.last if before is not None else None,
         )
-        if code and pod.restarts and pod.view.deleting_since is None:
+        if code and pod.restarts and not pod.stopping:
             self._restart(pod, ended)
             return
         self._report(
@@ -206,14 +208,16 @@ class ScriptedKubelet:
             restart_count=pod.run.restart - 1,
             last=replace(ended, last=None),
         )
-        self._report(pod, ready=False, containers=(waiting,))
+        not_ready = Condition("Ready", "False", "ContainersNotReady", since=self.now)
+        self._report(pod, ready=False, containers=(waiting,), conditions=self._with(pod, not_ready))
         pod.script = self._scripts(pod.run)
         delay = min(_FIRST_RESTART * 2 ** min(pod.run.restart - 1, 10), _LONGEST_RESTART)
         self._plan(pod, delay, self._run)
 
-    def _never_ran(self, pod: _Pod) -> None:
-        # A pod that no container of has run is ended by the API server's garbage collection.
-        self._report(pod, phase="Failed", ready=False)
+    def _end_without_running(self, pod: _Pod) -> None:
+        # Its container waits: for its first run, or to be restarted after its last one.
+        ended = tuple(each.last for each in pod.view.containers if each.last is not None)
+        self._report(pod, phase="Failed", ready=False, containers=ended or pod.view.containers)
         del self._pods[pod.view.uid]
 
     def _with(self, pod: _Pod, condition: Condition) -> tuple[Condition, ...]:
