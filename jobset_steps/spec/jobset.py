@@ -32,6 +32,10 @@ __all__ = [
     "VolumeClaimPolicy",
 ]
 
+# How the Job controller words the end of a Job by its podFailurePolicy (Kubernetes 1.34).
+DISRUPTED = "has condition DisruptionTarget matching FailJob rule"
+FATAL = "failed with exit code [0-9]+ matching FailJob rule"
+
 
 class Metadata(Model):
     """Metadata of a JobSet, as far as an author writes it."""
@@ -99,6 +103,33 @@ class FailurePolicy(Model):
     max_restarts: Int | None = None
     restart_strategy: Literal["Recreate", "BlockingRecreate", "InPlaceRestart"] | None = None
     rules: tuple[FailurePolicyRule, ...] = ()
+
+    @classmethod
+    def resilient(cls, max_restarts: int = 3) -> FailurePolicy:
+        """Disruptions restart for free, fatal exit codes of the training fail at once, whatever else fails counts.
+
+        Needs the child Jobs to fail by the rules of `spec.resilience.pod_failure_policy`, which the recipes set: both ends of
+        a Job have the reason PodFailurePolicy, so they are told apart by message.
+        """
+        by_policy, matching = ("PodFailurePolicy",), "onJobFailureMessagePatterns"
+        disrupted = {matching: (DISRUPTED,), "onJobFailureReasons": by_policy}
+        fatal = {matching: (FATAL,), "onJobFailureReasons": by_policy}
+        return cls.model_validate(
+            {
+                "maxRestarts": max_restarts,
+                "rules": (
+                    {"name": "disruption", "action": "RestartJobSetAndIgnoreMaxRestarts", **disrupted},
+                    {"name": "fatalExitCode", "action": "FailJobSet", **fatal},
+                ),
+            }
+        )
+
+    @classmethod
+    def fail_fast(cls) -> FailurePolicy:
+        """The first failure ends the JobSet, whatever it was."""
+        return cls.model_validate(
+            {"maxRestarts": 0, "rules": ({"name": "failFast", "action": "FailJobSet"},)}
+        )
 
 
 class StartupPolicy(Model):
