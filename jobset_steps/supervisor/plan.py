@@ -7,7 +7,7 @@ launchers and is changed by compare-and-swap only.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -74,11 +74,13 @@ class StepPlan:
     spec_hash: str
     engine: EngineAttempt
     namespace: str = "default"
-    budgets: Budgets = Budgets()
+    budgets: Budgets = field(default_factory=Budgets)
     on_failure: OnFailure = "fail"
     owner: Owner | None = None
     free_restarts_cap: int = 20
     """Restarts that do not count towards maxRestarts are unbounded in the controller; the step ends beyond this."""
+    grace: float = 25.0
+    """Seconds within which a cancelled step says that it has ended: less than SIGTERM leaves its process."""
 
 
 class Record(BaseModel):
@@ -107,3 +109,11 @@ class Record(BaseModel):
     delivered_launcher: str = ""
     """The launcher (EngineAttempt.launcher) that wrote the outputs of `outcome`, "" while undelivered."""
     delivered_retry: int = 0
+    started_at: float | None = None
+    """When this generation was first intended."""
+    counted_at: float | None = None
+    """Until when `spent` has been counted; a launcher that comes later counts from here on."""
+    attempt: int = 0
+    """The JobSet's restarts at `counted_at`."""
+    attempt_starting: float = 0.0
+    """Seconds of start-up already spent in that attempt: the start-up budget is counted per attempt."""

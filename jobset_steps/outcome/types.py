@@ -1,6 +1,6 @@
-"""What happened to a step: states and evidence in, one typed Outcome out. Pure.
+"""The typed end of a step: Outcome and its parts, and the exit code of each verdict.
 
-The types here are the product's stable contract: names and exit codes do not change. A verdict is final; progress
+These types are the product's stable contract: names and exit codes do not change. A verdict is final; progress
 (queued, starting, stuck on something that may pass) is told elsewhere and never ends up here.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["Attempt", "Cause", "Outcome", "Restarts", "SecondsSpent", "Verdict", "exit_code"]
+__all__ = ["FINAL", "Attempt", "Cause", "Outcome", "Restarts", "SecondsSpent", "Verdict", "exit_code"]
 
 
 class Verdict(StrEnum):
@@ -28,6 +28,10 @@ class Verdict(StrEnum):
     FORBIDDEN = "Forbidden"
     CANCELLED = "Cancelled"
     UNKNOWN = "Unknown"
+
+
+FINAL = frozenset(Verdict) - {Verdict.UNKNOWN}
+"""The verdicts that end a training. With any other a step never ends well, whatever `on_failure` says."""
 
 
 class Frozen(BaseModel):
@@ -135,7 +139,12 @@ _EXIT = {
     Verdict.FORBIDDEN: 77,
     Verdict.CANCELLED: 143,
 }
-_NO_VERDICT_EXIT = {"LauncherEvicted": 76, "ApiUnavailable": 69, "InternalError": 70, "LauncherOOMKilled": 137}
+_NO_VERDICT_EXIT = {
+    "LauncherEvicted": 76,
+    "ApiUnavailable": 69,
+    "InternalError": 70,
+    "LauncherOOMKilled": 137,
+}
 
 
 def exit_code(verdict: Verdict, *, retryable: bool = False, reason: str = "") -> int:
