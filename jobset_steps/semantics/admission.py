@@ -1,7 +1,7 @@
 """What the API server makes of a JobSet before it stores it: defaults filled in, or a refusal.
 
-The defaults are those of the CRD and of JobSet's webhook (0.11.1). Faults inside a Job template are kept apart: the
-webhook does not look there, and such a JobSet is stored, but its Jobs can never be created.
+The defaults are those of the CRD and of JobSet's webhook (0.11.1). Faults of a Job template's values are kept apart:
+the webhook does not look there, and such a JobSet is stored, but its Jobs can never be created.
 """
 
 from __future__ import annotations
@@ -51,11 +51,12 @@ def admit(manifest: Mapping[str, Any]) -> Admission:
     jobset = JobSet.from_dict(manifest)
     if not jobset.metadata.name:
         raise InvalidSpec([Fault("metadata.name", "required", "is required")])
-    faults = [fault for fault in check(jobset) if not fault.waivable or _in_template(fault)]
+    # What is waivable the API server accepts.
+    faults = [fault for fault in check(jobset) if not fault.waivable]
     return Admission(
         with_api_defaults(jobset),
-        refused=tuple(fault for fault in faults if not _in_template(fault)),
-        impossible=tuple(fault for fault in faults if _in_template(fault) and not fault.waivable),
+        refused=tuple(fault for fault in faults if not _is_of_child_job(fault)),
+        impossible=tuple(fault for fault in faults if _is_of_child_job(fault)),
     )
 
 
@@ -109,5 +110,8 @@ def _failure_policy(policy: FailurePolicy) -> FailurePolicy:
     )
 
 
-def _in_template(fault: Fault) -> bool:
-    return ".template" in fault.path
+def _is_of_child_job(fault: Fault) -> bool:
+    # Shapes are in the CRD's own schema, and unknown fields are refused by strict field validation.
+    if fault.rule in ("type", "unknown-field"):
+        return False
+    return fault.path.startswith("spec.replicatedJobs[") and "].template." in fault.path
