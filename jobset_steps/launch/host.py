@@ -35,7 +35,7 @@ class TerminalHost:
 
 @contextmanager
 def ending_on_signals(handle: Handle, host: Host) -> Iterator[None]:
-    """While this lasts, SIGTERM and SIGINT ask the step to end. Only the main thread can hear signals; elsewhere: nothing."""
+    """While this lasts, SIGTERM and SIGINT ask the step to end. Only the main thread hears signals; in others: nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -43,7 +43,7 @@ class LaunchRequest:
     engine: EngineAttempt
     slot: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
-    budgets: Budgets = Budgets()
+    budgets: Budgets = field(default_factory=Budgets)
     on_failure: OnFailure = "fail"
     namespace: str = "default"
     owner: Owner | None = None

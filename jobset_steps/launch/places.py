@@ -31,7 +31,9 @@ def _local(namespace: str | None, kubeconfig: str | None, notice: Callable[[str]
     return LocalCluster(namespace=namespace or "default", notice=notice)
 
 
-def _kubernetes(namespace: str | None, kubeconfig: str | None, notice: Callable[[str], None] | None) -> Cluster:
+def _kubernetes(
+    namespace: str | None, kubeconfig: str | None, notice: Callable[[str], None] | None
+) -> Cluster:
     from jobset_steps.clusters.kubernetes import KubernetesCluster
 
     return KubernetesCluster(namespace=namespace, kubeconfig=kubeconfig)

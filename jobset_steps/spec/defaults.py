@@ -9,6 +9,7 @@ import copy
 from typing import Any
 
 from jobset_steps.spec.jobset import JobSet
+from jobset_steps.spec.resilience import pod_failure_policy
 
 __all__ = ["TTL_SECONDS", "with_defaults"]
 
@@ -51,6 +52,11 @@ def _job(job: dict[str, Any]) -> None:
     if "backoffLimitPerIndex" not in job:
         # One restart authority: a pod that is replaced inside its Job leaves the other ranks hanging.
         job.setdefault("backoffLimit", 0)
+    restart = (job["template"].get("spec") or {}).get("restartPolicy", "Never")
+    if restart == "Never" and "backoffLimitPerIndex" not in job and "podFailurePolicy" not in job:
+        # A pod that was drained or evicted fails its Job in words of its own, instead of being replaced alone while the
+        # other ranks hang.
+        job["podFailurePolicy"] = pod_failure_policy(fatal_exit_codes=())
     # A replacement starts only once the old pod is gone, so two pods never write as the same rank.
     job.setdefault("podReplacementPolicy", "Failed")
     pod = job["template"]

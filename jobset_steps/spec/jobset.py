@@ -108,8 +108,8 @@ class FailurePolicy(Model):
     def resilient(cls, max_restarts: int = 3) -> FailurePolicy:
         """Disruptions restart for free, fatal exit codes of the training fail at once, whatever else fails counts.
 
-        Needs the child Jobs to fail by the rules of `spec.resilience.pod_failure_policy`, which the recipes set: both ends of
-        a Job have the reason PodFailurePolicy, so they are told apart by message.
+        Needs the child Jobs to fail by the rules of `spec.resilience.pod_failure_policy`, which the recipes set: both
+        ends of a Job have the reason PodFailurePolicy, so they are told apart by message.
         """
         by_policy, matching = ("PodFailurePolicy",), "onJobFailureMessagePatterns"
         disrupted = {matching: (DISRUPTED,), "onJobFailureReasons": by_policy}

@@ -1,0 +1,71 @@
+"""The command line. Commands live in files of their own name; here they become one program with one kind of error.
+
+Whatever goes wrong ends with the exit code of the README's table and one readable message, never a traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from jobset_steps.cli.explain import explain
+from jobset_steps.cli.render import render
+from jobset_steps.cli.run import run
+from jobset_steps.cli.sweep import sweep
+from jobset_steps.cli.validate import validate
+from jobset_steps.errors import StepError
+from jobset_steps.spec.fault import InvalidSpec
+
+__all__ = ["main"]
+
+_USAGE = 64
+# typer carries its own copy of click in some versions and depends on it in others: this is ClickException of either.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[2]
+
+app = typer.Typer(
+    name="jobset-steps",
+    help="Distributed training as one step of a pipeline: run, validate, render and explain JobSets.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (run, validate, render, explain, sweep):
+    app.command()(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    try:
+        result = typer.main.get_command(app).main(
+            args=list(sys.argv[1:] if arguments is None else arguments),
+            prog_name="jobset-steps",
+            standalone_mode=False,
+        )
+        return result if isinstance(result, int) else 0
+    except InvalidSpec as error:
+        for fault in error.faults:
+            print(fault, file=sys.stderr)
+        return error.exit_code
+    except StepError as error:
+        print(f"jobset-steps: {error}\n{error.todo}", file=sys.stderr)
+        return error.exit_code
+    except _UsageError as error:
+        text: str = getattr(error, "format_message", error.__str__)()
+        if text:  # None where no command was given: then the help has been printed.
+            print(f"jobset-steps: {text} (see --help)", file=sys.stderr)
+        return _USAGE
+    except typer.Abort:
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has left; what else would be flushed at exit has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def console() -> None:
+    """The console script."""
+    sys.exit(main())

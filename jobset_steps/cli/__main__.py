@@ -1,0 +1,5 @@
+"""`python -m jobset_steps.cli`."""
+
+from jobset_steps.cli import console
+
+console()

@@ -1,0 +1,177 @@
+"""`jobset-steps run`: one step from the shell, on this machine or on a cluster."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jobset_steps.cli.spec_file import read_spec, values_of
+from jobset_steps.errors import BadInput
+from jobset_steps.spec.budgets import Budgets, parse_duration
+
+if TYPE_CHECKING:
+    from jobset_steps.launch import LaunchRequest
+    from jobset_steps.outcome import Outcome
+
+__all__ = ["run"]
+
+_BUDGETS = "Budgets"
+_IDENTITY = "Identity"
+_OUTPUT = "Output"
+
+
+def run(
+    spec: Annotated[str, typer.Argument(metavar="SPEC", help='A YAML or JSON file; "-" is standard input.')],
+    on: Annotated[str, typer.Option(help="Where: local or kubernetes.")] = "local",
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A value for a hole.")
+    ] = None,
+    on_failure: Annotated[
+        str, typer.Option(help="fail, or branch: exit 0 with every final verdict.")
+    ] = "fail",
+    waive: Annotated[list[str] | None, typer.Option(metavar="RULE", help="Let a waivable rule pass.")] = None,
+    namespace: Annotated[
+        str | None, typer.Option("-n", "--namespace", help="Default: the current one.")
+    ] = None,
+    kubeconfig: Annotated[
+        str | None, typer.Option(help="Default: as kubectl, or the pod's own account.")
+    ] = None,
+    queue_timeout: Annotated[str | None, typer.Option(help="Such as 12h.", rich_help_panel=_BUDGETS)] = None,
+    startup_timeout: Annotated[
+        str | None, typer.Option(help="Per attempt.", rich_help_panel=_BUDGETS)
+    ] = None,
+    run_timeout: Annotated[
+        str | None, typer.Option(help="Without queue time.", rich_help_panel=_BUDGETS)
+    ] = None,
+    outage_timeout: Annotated[
+        str | None, typer.Option(help="API server away.", rich_help_panel=_BUDGETS)
+    ] = None,
+    run_id: Annotated[
+        str | None,
+        typer.Option("--run", help="The run it belongs to. Default: a new one.", rich_help_panel=_IDENTITY),
+    ] = None,
+    step: Annotated[
+        str | None,
+        typer.Option(help="The step of that run. Default: the JobSet's name.", rich_help_panel=_IDENTITY),
+    ] = None,
+    slot: Annotated[
+        str,
+        typer.Option(help="A schedule slot: trains once, whichever run comes.", rich_help_panel=_IDENTITY),
+    ] = "",
+    retry: Annotated[int, typer.Option(help="The engine's retry index.", rich_help_panel=_IDENTITY)] = 0,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Write the outcome as JSON.", rich_help_panel=_OUTPUT),
+    ] = None,
+    report: Annotated[
+        list[Path] | None, typer.Option(help="Write a report: .html or .md.", rich_help_panel=_OUTPUT)
+    ] = None,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Lines instead of a live view.", rich_help_panel=_OUTPUT)
+    ] = False,
+) -> int:
+    """Run a JobSet as a step and wait for its outcome."""
+    request = _request(
+        spec,
+        values_of(set_),
+        on_failure,
+        tuple(waive or ()),
+        _budgets(queue=queue_timeout, startup=startup_timeout, run=run_timeout, outage=outage_timeout),
+        (run_id, step, slot, retry),
+        _outputs(output, report or []),
+    )
+    from jobset_steps.launch import process_exit_code
+
+    outcome = _run(request, on, namespace, kubeconfig, plain)
+    from jobset_steps.report import lines
+
+    for line in lines(outcome):
+        print(line, flush=True)
+    return process_exit_code(outcome, request.on_failure)
+
+
+def _run(
+    request: LaunchRequest, on: str, namespace: str | None, kubeconfig: str | None, plain: bool
+) -> Outcome:
+    from dataclasses import replace
+
+    from jobset_steps.cli.live import open_view
+    from jobset_steps.launch import launch, open_cluster, plan_of
+
+    plan_of(request)  # every fault, before a cluster is touched
+    view = open_view(plain=plain)
+    with view:
+        cluster = open_cluster(on, namespace=namespace, kubeconfig=kubeconfig, notice=view.notice)
+        try:
+            request = replace(
+                request, namespace=getattr(cluster, "namespace", None) or namespace or "default"
+            )
+            return launch(request, cluster, say=view.say, seen=view.seen, log=view.log)
+        finally:
+            cluster.close()
+
+
+def _request(
+    spec: str,
+    values: dict[str, str],
+    on_failure: str,
+    waive: tuple[str, ...],
+    budgets: Budgets,
+    identity: tuple[str | None, str | None, str, int],
+    outputs: dict[str, Path],
+) -> LaunchRequest:
+    from jobset_steps.launch import LaunchRequest
+    from jobset_steps.spec.jobset import JobSet
+    from jobset_steps.supervisor.plan import EngineAttempt
+
+    if on_failure not in ("fail", "branch"):
+        raise BadInput(f"--on-failure {on_failure}: fail or branch")
+    read = read_spec(spec)
+    tree: Any = read.to_dict() if isinstance(read, JobSet) else read.tree
+    name = str((tree.get("metadata") or {}).get("name") or "train")
+    run_id, step, slot, retry = identity
+    return LaunchRequest(
+        spec=read,
+        values=values,
+        run=run_id or f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:6]}",
+        step=step or name,
+        slot=slot,
+        # A new process of the same run is another launcher; in a pod, a container that is restarted is the same one.
+        engine=EngineAttempt(os.environ.get("POD_UID") or uuid.uuid4().hex, retry),
+        budgets=budgets,
+        on_failure="branch" if on_failure == "branch" else "fail",
+        waive=waive,
+        outputs=outputs,
+    )
+
+
+def _budgets(**given: str | None) -> Budgets:
+    seconds: dict[str, float] = {}
+    wrong = []
+    for name, text in given.items():
+        if text is not None:
+            try:
+                seconds[name] = parse_duration(float(text) if text.replace(".", "", 1).isdigit() else text)
+            except ValueError as error:
+                wrong.append(f"--{name}-timeout: {error}")
+    if wrong:
+        raise BadInput("\n".join(wrong))
+    return Budgets(**seconds)
+
+
+def _outputs(output: Path | None, reports: list[Path]) -> dict[str, Path]:
+    files = {"outcome": output} if output is not None else {}
+    for path in reports:
+        if path.suffix not in (".html", ".md"):
+            raise BadInput(f"--report {path}: must end in .html or .md")
+        files[f"report{path.suffix}"] = path
+    for path in files.values():
+        parent = next(folder for folder in (path.parent, *path.parent.parents) if folder.exists())
+        if path.is_dir() or not parent.is_dir() or not os.access(parent, os.W_OK):
+            raise BadInput(f"{path}: cannot be written")
+    return files
