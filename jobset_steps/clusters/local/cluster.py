@@ -355,8 +355,11 @@ class LocalCluster:
     # Files of several processes ---------------------------------------------------------------------------------
 
     def _lock_jobset(self, name: str) -> TextIO:
-        (self.root / JOBSETS / name).mkdir(parents=True, exist_ok=True)
-        lock = (self.root / JOBSETS / name / "lock").open("a")
+        try:
+            (self.root / JOBSETS / name).mkdir(parents=True, exist_ok=True)
+            lock = (self.root / JOBSETS / name / "lock").open("a")
+        except OSError as error:
+            raise ApiError("unavailable", str(error)) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -250,16 +250,15 @@ class ProcessKubelet:
 
     def _carry_out(self, pod: _Pod, orders: list[Order]) -> None:
         uid = pod.start.view.uid
-        for order in orders:
-            match order:
+        todo = deque(orders)
+        while todo:
+            match todo.popleft():
                 case Run(container, number):
-                    container_plan = pod.plan.containers[container]
-                    log = container_plan.command.log
-                    log.parent.mkdir(parents=True, exist_ok=True)
-                    pod.log_starts[container] = log.stat().st_size if log.exists() else 0
-                    container_plan.termination_log.unlink(missing_ok=True)
                     pod.ids[container] = f"{uid}/{container}/{number}"
-                    self.processes.start(pod.ids[container], container_plan.command)
+                    try:
+                        self._run(pod, container)
+                    except OSError as error:
+                        todo += pod.run.exited(container, 128, None, self._now(), failure=str(error))
                 case Terminate(container):
                     self.processes.terminate(pod.ids[container])
                 case Kill(container):
@@ -277,6 +276,14 @@ class ProcessKubelet:
         if pod.run.view != pod.reported:
             pod.reported = pod.run.view
             self._report(pod.reported)
+
+    def _run(self, pod: _Pod, container: str) -> None:
+        plan = pod.plan.containers[container]
+        log = plan.command.log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        pod.log_starts[container] = log.stat().st_size if log.exists() else 0
+        plan.termination_log.unlink(missing_ok=True)
+        self.processes.start(pod.ids[container], plan.command)
 
     def _on_started(self, pod: _Pod, container: str, event: Started) -> None:
         if (probe := pod.plan.containers[container].readiness) is not None:

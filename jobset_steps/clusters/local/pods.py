@@ -267,11 +267,8 @@ class PodRun:
                 box.restart_at, box.ordered = None, True
                 yield Run(box.rules.name, box.view.restart_count)
             if box.rules.init and not self._initialized:
-                passed = box.ever_ran and (
-                    box.view.state == "running"
-                    if box.rules.sidecar
-                    else box.ended and box.view.exit_code == 0
-                )
+                # A sidecar that started once holds nobody up again.
+                passed = box.ever_ran and (box.rules.sidecar or (box.ended and box.view.exit_code == 0))
                 if not passed:
                     return
             if not self._initialized and box is self._last_init:

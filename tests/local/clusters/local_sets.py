@@ -85,8 +85,11 @@ class Watched:
     def running(self, pods: int = 1) -> View:
         return self.until(lambda view: sum(pod.phase == "Running" for pod in view.pods) >= pods)
 
-    def gone(self) -> View:
-        return self.until(lambda view: view.jobset is None and len(self.views) > 1)
+    def gone(self) -> None:
+        """Until it is there no more; it was there before."""
+        with self._news:
+            gone = self._news.wait_for(lambda: self.views[-1].jobset is None and bool(self.pods), LIMIT)
+            assert gone, self.views[-1:]
 
 
 def terminal(view: View) -> str:

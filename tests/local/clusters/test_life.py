@@ -12,7 +12,7 @@ from jobset_steps.clusters.local import LocalCluster
 from jobset_steps.errors import ApiError
 
 
-def test_a_crash_in_the_first_attempt_restarts_the_whole_set_and_logs_are_kept_by_attempt(
+def test_c7_a_crash_in_the_first_attempt_restarts_the_whole_set_and_logs_are_kept_by_attempt(
     cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # Given two workers of which the second one dies in attempt 0, while the first would run for ever

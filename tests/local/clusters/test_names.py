@@ -90,7 +90,7 @@ with LocalCluster({str(tmp_path / "other")!r}) as cluster:
 
 
 @pytest.mark.skipif(not has_own_addresses(), reason="only 127.0.0.1 here")
-def test_each_pod_has_an_address_of_its_own_and_an_attempt_has_new_ones_and_a_new_port(
+def test_c10_stragglers_reach_nobody_each_attempt_has_addresses_and_a_port_of_its_own(
     cluster: LocalCluster,
 ) -> None:
     show = "echo $IP $PEER $PORT; [ $ATTEMPT = 1 ] || { sleep 0.3; exit 1; }"

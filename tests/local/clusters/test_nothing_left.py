@@ -76,9 +76,14 @@ def mark() -> Iterator[str]:
         os.kill(pid, signal.SIGKILL)
 
 
-def start_parent(root: Path, mark: str, more: str = "") -> tuple[subprocess.Popen[str], int]:
+def start_parent(
+    root: Path, mark: str, more: str = "", *, quiet: bool = False
+) -> tuple[subprocess.Popen[str], int]:
     """A process with a local cluster in which two pods misbehave, and its guardian's pid."""
-    (root / "naughty.py").write_text(NAUGHTY.format(mark=mark, forever=True))
+    naughty = NAUGHTY.format(mark=mark, forever=True)
+    (root / "naughty.py").write_text(
+        naughty.replace("while True:", "while time.sleep(600):") if quiet else naughty
+    )
     code = PARENT.format(tests=str(Path(__file__).parent), root=str(root), more=more)
     parent = subprocess.Popen([sys.executable, "-c", code, mark], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
@@ -109,8 +114,12 @@ def test_sigkill_of_a_parent_whose_fork_lives_on_leaves_no_process(tmp_path: Pat
     os.kill(left, signal.SIGKILL)
 
 
-def test_sigkill_of_parent_and_guardian_together_leaves_no_process(tmp_path: Path, mark: str) -> None:
-    parent, guardian = start_parent(tmp_path, mark)
+@pytest.mark.parametrize("quiet", [False, True])
+def test_sigkill_of_parent_and_guardian_together_leaves_no_process(
+    tmp_path: Path, mark: str, quiet: bool
+) -> None:
+    # Quiet: no process ends or starts any more, so that nothing but the guardian's death can wake a keeper
+    parent, guardian = start_parent(tmp_path, mark, quiet=quiet)
     os.kill(guardian, signal.SIGKILL)
     parent.kill()
     parent.wait()

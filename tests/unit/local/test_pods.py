@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from jobset_steps.clusters.local.pods import ContainerRules, Kill, PodRules, PodRun, Run, Terminate
+from jobset_steps.clusters.local.pods import ContainerRules, Kill, Order, PodRules, PodRun, Run, Terminate
 from jobset_steps.observed import PodView
 
 MAIN = ContainerRules("main")
@@ -201,3 +203,74 @@ def test_a_probed_container_is_ready_when_its_probe_says_so(answer: bool) -> Non
     assert run.view.ready is answer
     condition = run.view.condition("Ready")
     assert (condition is not None and condition.since == 2) is answer
+
+
+KINDS = st.sampled_from(
+    [{"init": True}, {"init": True, "sidecar": True}, {"init": False}, {"init": False, "probed": True}]
+)
+
+
+@given(data=st.data())
+def test_whatever_its_containers_do_a_pod_ends_and_nothing_is_started_twice(data: st.DataObject) -> None:
+    # Given any pod, and a kubelet that carries out its orders: what runs may end at any time, in any way
+    kinds = sorted(data.draw(st.lists(KINDS, min_size=0, max_size=3)), key=lambda kind: not kind["init"])
+    containers = [ContainerRules(f"c{n}", **kind) for n, kind in enumerate(kinds)]
+    policy = data.draw(st.sampled_from(["Never", "OnFailure"]))
+    deadline = data.draw(st.sampled_from([None, 5.0, 50.0]))
+    run = pod(
+        *containers,
+        MAIN,
+        restart_policy=policy,
+        grace=data.draw(st.sampled_from([0, 3])),
+        active_deadline=deadline,
+    )
+    now, alive, starting, killed = 0.0, set(), set(), set()
+
+    def obey(orders: list[Order]) -> None:
+        for order in orders:
+            if isinstance(order, Run):
+                assert order.container not in alive | starting
+                starting.add(order.container)
+            else:
+                # Only what runs, or is about to, is told to end
+                assert order.container in alive | starting
+                if isinstance(order, Kill):
+                    killed.add(order.container)
+
+    def end(container: str) -> None:
+        alive.discard(container)
+        starting.discard(container)
+        code = 137 if container in killed else data.draw(st.sampled_from([0, 0, 1]))
+        killed.discard(container)
+        obey(run.exited(container, code, None, now))
+
+    obey(run.begin(now))
+    for step in range(60):
+        if run.finished:
+            break
+        now += data.draw(st.sampled_from([0.0, 1.0, 20.0]))
+        obey(run.tick(now))
+        # After a tick nothing is due any more
+        assert run.next_due is None or run.next_due > now
+        if starting and data.draw(st.booleans()):
+            container = min(starting)
+            starting.discard(container)
+            alive.add(container)
+            obey(run.started(container, now))
+        elif alive and data.draw(st.booleans()):
+            end(data.draw(st.sampled_from(sorted(alive))))
+        elif step > 30:
+            obey(run.stop(1, now))
+        for container in sorted(killed):
+            end(container)
+    # When it was stopped and all that was killed has ended
+    obey(run.stop(0, now))
+    while not run.finished:
+        assert killed or alive or starting
+        end(min(killed or alive or starting))
+    # Then nothing of it runs, and its phase is final
+    assert alive | starting == set()
+    assert run.view.finished
+    assert not run.view.ready
+    if run.view.phase == "Succeeded":
+        assert all(c.exit_code == 0 for c in run.view.containers if not c.init)
