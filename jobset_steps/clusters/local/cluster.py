@@ -8,7 +8,6 @@ claimed volumes stay below `root`.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import logging
 import math
 import os
@@ -20,15 +19,17 @@ import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TextIO
+from typing import Any
 
 from jobset_steps.clusters import Notify, Stored, Subscription
 from jobset_steps.clusters.controller import Controller
 from jobset_steps.clusters.local.kubelet import ProcessKubelet
 from jobset_steps.clusters.local.limits import cannot_give, cannot_run
+from jobset_steps.clusters.local.locks import Locks
 from jobset_steps.clusters.local.logs import JOBSETS, Follower, last_lines, log_path
 from jobset_steps.clusters.local.machine import this_machine
 from jobset_steps.clusters.local.records import Records
+from jobset_steps.clusters.local.watches import Watches
 from jobset_steps.errors import ApiError
 from jobset_steps.observed import PodView, View
 from jobset_steps.spec.fault import InvalidSpec
@@ -48,28 +49,6 @@ def default_root() -> Path:
         return Path(home).absolute()
     state = os.environ.get("XDG_STATE_HOME")
     return (Path(state) if state else Path.home() / ".local" / "state") / "jobset-steps"
-
-
-class _Watch:
-    """One subscription. Its lock holds while notify runs, so that `close` returns after it."""
-
-    def __init__(self, name: str, notify: Notify, forget: Callable[[_Watch], None]) -> None:
-        self.name, self._notify, self._forget = name, notify, forget
-        self.gone_number = 0
-        self.due = True
-        self._lock = threading.RLock()
-        self._closed = False
-
-    def tell(self, seen: View | ApiError) -> None:
-        with self._lock:
-            if not self._closed:
-                self._notify(seen)
-
-    def close(self) -> None:
-        """Stop it."""
-        with self._lock:
-            self._closed = True
-        self._forget(self)
 
 
 class LocalCluster:
@@ -106,14 +85,14 @@ class LocalCluster:
             now=self._now,
         )
         self._controller = Controller(self._kubelet, namespace=namespace, uids=lambda: str(uuid.uuid4()))
-        self._locks: dict[str, TextIO] = {}
+        self._locks = Locks(self.root)
         self._manifests: dict[str, Mapping[str, Any]] = {}
-        self._watches: list[_Watch] = []
+        self._watches = Watches(self._controller)
         self._followers: list[Follower] = []
         self._closing = False
         self._failure: BaseException | None = None
         self._done = threading.Event()
-        self._sweep_leftovers()
+        self._locks.sweep()
         self._thread = threading.Thread(target=self._run, name="jobset-steps-local", daemon=True)
         self._thread.start()
 
@@ -148,15 +127,15 @@ class LocalCluster:
             self._check_open()
             if self._controller.uid_of(name) is not None:
                 raise ApiError("exists", f"JobSet {name} exists in this local cluster")
-            lock = self._lock_jobset(name)
+            self._locks.take(name)
             try:
                 self._kubelet.expect(manifest)
                 uid = self._controller.create_jobset(manifest, self._now())
             except BaseException:
                 self._kubelet.forget(name)
-                lock.close()
+                self._locks.give_back(name)
                 raise
-            self._locks[name], self._manifests[name] = lock, manifest
+            self._manifests[name] = manifest
             shutil.rmtree(self.root / JOBSETS / name / "logs", ignore_errors=True)
             news = [text for text in cannot_give(manifest) if text not in self._said]
             self._said.update(news)
@@ -169,7 +148,7 @@ class LocalCluster:
         """A complete View. Raises unavailable for a JobSet that another process runs: only that one can read it."""
         with self._lock:
             self._check_open()
-            if self._controller.uid_of(name) is None and self._runs_elsewhere(name):
+            if self._controller.uid_of(name) is None and self._locks.held_elsewhere(name):
                 raise ApiError("unavailable", f"JobSet {name} is run by another process of this machine")
             return self._controller.view(name, self._now(), events=events)
 
@@ -177,9 +156,7 @@ class LocalCluster:
         """Call notify, from the cluster's thread, with the first View and after every change."""
         with self._lock:
             self._check_open()
-            watch = _Watch(name, notify, self._forget_watch)
-            watch.gone_number = self._controller.gone_number
-            self._watches.append(watch)
+            watch = self._watches.add(name, notify)
         self._wake()
         return watch
 
@@ -263,13 +240,12 @@ class LocalCluster:
         except BaseException as error:
             _log.exception("the local cluster failed")
             self._failure = error
-            for watch in list(self._watches):
+            for watch in self._watches.all():
                 watch.tell(self._broken())
         finally:
             with self._lock:
                 self._kubelet.close()
-                for lock in self._locks.values():
-                    lock.close()
+                self._locks.close()
                 followers = list(self._followers)
                 self._done.set()
                 os.close(self._wake_read)
@@ -287,7 +263,11 @@ class LocalCluster:
             elif not self._kubelet.busy:
                 return False
             self._kubelet.processes.flush()
-            news = self._news()
+            changed = self._controller.take_changed()
+            for name in changed:
+                if self._controller.uid_of(name) is None:
+                    self._let_go(name)
+            news = self._watches.news(changed, self._now())
             poll = select.poll()
             poll.register(self._wake_read, select.POLLIN)
             if (guardian := self._kubelet.processes.fileno()) is not None:
@@ -302,24 +282,10 @@ class LocalCluster:
             os.read(self._wake_read, 4096)
         return True
 
-    def _news(self) -> list[tuple[_Watch, View]]:
-        changed = self._controller.take_changed()
-        for name in changed:
-            if self._controller.uid_of(name) is None:
-                self._let_go(name)
-        news = []
-        for watch in self._watches:
-            if watch.due or watch.name in changed:
-                view = self._controller.view(watch.name, self._now(), gone_after=watch.gone_number)
-                watch.due, watch.gone_number = False, self._controller.gone_number
-                news.append((watch, view))
-        return news
-
     def _let_go(self, name: str) -> None:
         """A JobSet is gone: its name, addresses and ports are free, and so are claims that go with it."""
         self._kubelet.forget(name)
-        if (lock := self._locks.pop(name, None)) is not None:
-            lock.close()
+        self._locks.give_back(name)
         manifest = self._manifests.pop(name, {"spec": {}})
         for policy in manifest["spec"].get("volumeClaimPolicies") or ():
             if (policy.get("retentionPolicy") or {}).get("whenDeleted", "Delete") == "Delete":
@@ -339,10 +305,6 @@ class LocalCluster:
         # POSIX seconds that never go back.
         return time.monotonic() + self._offset
 
-    def _forget_watch(self, watch: _Watch) -> None:
-        with self._lock, contextlib.suppress(ValueError):
-            self._watches.remove(watch)
-
     def _check_open(self) -> None:
         if self._failure is not None:
             raise self._broken()
@@ -351,34 +313,3 @@ class LocalCluster:
 
     def _broken(self) -> ApiError:
         return ApiError("unavailable", f"the local cluster failed: {self._failure!r}")
-
-    # Files of several processes ---------------------------------------------------------------------------------
-
-    def _lock_jobset(self, name: str) -> TextIO:
-        try:
-            (self.root / JOBSETS / name).mkdir(parents=True, exist_ok=True)
-            lock = (self.root / JOBSETS / name / "lock").open("a")
-        except OSError as error:
-            raise ApiError("unavailable", str(error)) from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.close()
-            raise ApiError("exists", f"JobSet {name} is run by another process of this machine") from None
-        return lock
-
-    def _runs_elsewhere(self, name: str) -> bool:
-        try:
-            with (self.root / JOBSETS / name / "lock").open("r") as lock:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        return False
-
-    def _sweep_leftovers(self) -> None:
-        """Directories of pods whose cluster was killed."""
-        for pods in self.root.glob(f"{JOBSETS}/*/pods"):
-            if not self._runs_elsewhere(pods.parent.name):
-                shutil.rmtree(pods, ignore_errors=True)

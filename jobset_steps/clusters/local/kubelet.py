@@ -21,7 +21,8 @@ from jobset_steps.clusters.local.logs import JOBSETS, last_bytes, log_tail_messa
 from jobset_steps.clusters.local.machine import Machine
 from jobset_steps.clusters.local.network import Addresses, NoneLeft, Port, draw_port
 from jobset_steps.clusters.local.plan import Place, PodPlan, plan_pod
-from jobset_steps.clusters.local.pods import Kill, Order, PodRun, Run, Terminate
+from jobset_steps.clusters.local.pod_rules import Kill, Order, Run, Terminate
+from jobset_steps.clusters.local.pods import PodRun
 from jobset_steps.clusters.local.probes import Prober
 from jobset_steps.clusters.local.processes import Exited, Processes, Started
 from jobset_steps.clusters.local.rewrite import Hosts, hosts_of, rendezvous_ports

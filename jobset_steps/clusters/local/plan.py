@@ -13,7 +13,7 @@ from typing import Any
 
 from jobset_steps.clusters.local.environment import container_env, downward, expand
 from jobset_steps.clusters.local.machine import Machine
-from jobset_steps.clusters.local.pods import ContainerRules, PodRules
+from jobset_steps.clusters.local.pod_rules import ContainerRules, PodRules
 from jobset_steps.clusters.local.probes import Probe, probe_of
 from jobset_steps.clusters.local.processes import Command
 from jobset_steps.clusters.local.rewrite import Hosts, Rewrite

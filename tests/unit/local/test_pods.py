@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobset_steps.clusters.local.pods import ContainerRules, Kill, Order, PodRules, PodRun, Run, Terminate
+from jobset_steps.clusters.local.pod_rules import ContainerRules, Kill, Order, PodRules, Run, Terminate
+from jobset_steps.clusters.local.pods import PodRun
 from jobset_steps.observed import PodView
 
 MAIN = ContainerRules("main")
