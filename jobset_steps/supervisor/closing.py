@@ -6,7 +6,7 @@ In this order, so that whoever comes next finds either an undelivered outcome or
 from __future__ import annotations
 
 from jobset_steps.outcome import Verdict
-from jobset_steps.supervisor import memory, verdicts
+from jobset_steps.supervisor import life, memory, verdicts
 from jobset_steps.supervisor.inputs import ApiFault, Deliver, EndCause
 from jobset_steps.supervisor.state import Phase, Turn
 
@@ -48,8 +48,10 @@ def concluded(turn: Turn) -> None:
     """The outcome is saved."""
     state = turn.state
     if state.resumed_ending:
-        # A deletion that another launcher began is over. What comes now is decided as if this one had just come.
-        turn.go(Phase.LOADING, resumed_ending=False, generation=0, outcome=None)
+        # A deletion that another launcher began is over. What comes now is decided as if this one had just come, from
+        # the Record as it was then: a later mark may be that of a launcher which came after this one.
+        turn.put(resumed_ending=False, generation=0, outcome=None)
+        life.loaded(turn, state.record, state.version)
         return
     turn.go(Phase.DELIVERING, outcome=state.record.outcome if state.record else state.outcome)
 

@@ -91,7 +91,11 @@ def proceed(turn: Turn) -> None:
     if state.phase is not Phase.ENDING or state.removal is not None or "create" in state.asked:
         return
     generation = state.record.generation if state.record else state.generation
-    settle = state.unanswered_at + _SETTLE if state.unanswered_at is not None else 0.0
+    unsettled = [state.unanswered_at] if state.unanswered_at is not None else []
+    if state.record is not None and state.record.started_at is not None and not state.made_here:
+        # The launcher before may have left a create without an answer.
+        unsettled.append(state.record.started_at)
+    settle = max(unsettled, default=-_SETTLE) + _SETTLE
     turn.put(removal=Removal(state.name, state.uid, generation, settle_until=settle))
     removal.begin(turn)
 
@@ -99,7 +103,7 @@ def proceed(turn: Turn) -> None:
 def created(turn: Turn, answer: Done | ApiFault) -> None:
     """ENDING or LEAVING: the create that was under way has been answered."""
     if isinstance(answer, Done):
-        turn.put(uid=answer.uid, unanswered_at=None)
+        turn.put(uid=answer.uid)
     elif answer.kind in ("unavailable", "unauthorized"):
         turn.put(unanswered_at=turn.now)
     if turn.state.phase is Phase.LEAVING:

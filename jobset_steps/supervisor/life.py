@@ -89,7 +89,7 @@ def loaded(turn: Turn, record: Record | None, version: str) -> None:
     turn.put(record=record, stored=record, version=version, saving=None, saved_at=turn.now)
     found = decide(plan, record, following=following)
     if record is None:
-        turn.go(Phase.INTENDING)
+        turn.go(Phase.INTENDING, read_back=False)
     elif found is Found.REFUSE:
         _refuse(turn, Verdict.REJECTED, "SpecChanged", _another_spec(plan, record))
     elif found is Found.SUPERSEDED:
@@ -114,12 +114,15 @@ def clear(turn: Turn) -> None:
 
 def cleared(turn: Turn) -> None:
     """Nothing is left."""
-    turn.go(Phase.INTENDING, removal=None)
+    turn.go(Phase.INTENDING, removal=None, read_back=False)
 
 
 def intend(turn: Turn) -> None:
-    """INTENDING begins: save what is about to be created."""
+    """INTENDING begins: save what is about to be created, or claim what another launcher intended."""
     before = turn.state.record
+    if turn.state.read_back and before is not None:
+        memory.want(turn, before.model_copy(update={"launcher": turn.state.plan.engine.launcher}))
+        return
     record = _intent(turn, before.generation + 1 if before else 1)
     turn.put(
         name=record.jobset,
@@ -143,11 +146,17 @@ def intended(turn: Turn) -> None:
     record = turn.state.record
     if record is None:
         return
-    turn.put(generation=record.generation)
+    if turn.state.read_back:
+        if turn.state.cancelled:
+            turn.go(Phase.ENDING, outcome=None, unanswered_at=turn.now)
+        else:
+            turn.go(Phase.CREATING)
+        return
+    turn.put(generation=record.generation, made_here=True)
     if turn.state.cancelled:
         _cancelled_before(turn, record)
     else:
-        turn.go(Phase.CREATING, read_back=False)
+        turn.go(Phase.CREATING)
 
 
 def save_failed(turn: Turn, fault: ApiFault) -> None:
@@ -201,13 +210,14 @@ def _go_on(turn: Turn, record: Record, found: Found) -> None:
     if found is Found.REPLAY:
         turn.go(Phase.DELIVERING, outcome=record.outcome)
     elif found is Found.FINISH_ENDING:
-        turn.go(Phase.ENDING, outcome=record.outcome, resumed_ending=True)
+        unknown = turn.now if not record.uid else None
+        turn.go(Phase.ENDING, outcome=record.outcome, resumed_ending=True, unanswered_at=unknown)
     elif turn.state.cancelled:
         turn.go(Phase.ENDING, outcome=None, unanswered_at=turn.now if found is Found.RESUME else None)
     elif found is Found.FOLLOW:
         turn.go(Phase.WAITING, known_at=turn.now)
     else:
-        turn.go(Phase.CREATING, read_back=True)
+        turn.go(Phase.INTENDING, read_back=True)
 
 
 def _intent(turn: Turn, generation: int) -> Record:
@@ -221,6 +231,7 @@ def _intent(turn: Turn, generation: int) -> Record:
         spec_hash=plan.spec_hash,
         generation=generation,
         jobset=step_name(plan.jobset, identity.digest, generation),
+        launcher=plan.engine.launcher,
         started_at=turn.now,
     )
 

@@ -60,7 +60,6 @@ def created(turn: Turn, answer: Done) -> None:
             Phase.RECORDING,
             uid=answer.uid,
             known_at=turn.now,
-            unanswered_at=None,
             uncounted_since=None,
             stuck=None,
         )
@@ -100,7 +99,7 @@ def read(turn: Turn, view: View | None) -> None:
     if same_spec and removal.is_ours(state.plan, whose, state.generation):
         turn.say(Progress.STARTING, f"JobSet {verdicts.where(turn)} is there already: adopted")
         since = -1.0 if state.uncounted_since is None else state.uncounted_since
-        turn.go(Phase.RECORDING, uid=whose.uid, known_at=turn.now, unanswered_at=None, uncounted_since=since)
+        turn.go(Phase.RECORDING, uid=whose.uid, known_at=turn.now, uncounted_since=since)
         return
     _refused(turn, Verdict.REJECTED, "NameTaken", _owner_of(turn, whose))
 

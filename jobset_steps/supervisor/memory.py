@@ -153,9 +153,13 @@ def _contested(turn: Turn, found: Record, *, recorded: str) -> None:
         turn.go(Phase.DELIVERING, record=found, outcome=found.outcome)
     elif found.state == "ending" and not _true_whatever_others_do(mine):
         turn.go(Phase.ENDING, record=found, outcome=found.outcome, uid=found.uid or state.uid)
-    elif state.phase is Phase.INTENDING:
-        turn.go(Phase.LOADING)
+    elif state.phase is Phase.INTENDING or (mine.state == "ended" and not state.uid):
+        # Nothing was made here: what another launcher makes is what counts.
+        turn.go(Phase.LOADING, outcome=None)
     else:
+        if found.launcher != mine.launcher:
+            # Another launcher is about: its create may still be under way.
+            turn.put(unanswered_at=turn.now)
         want(turn, _merged(mine, found))
 
 
@@ -193,6 +197,7 @@ def _merged(mine: Record, found: Record) -> Record:
     return mine.model_copy(
         update={
             "made_by_run": found.made_by_run,
+            "uid": mine.uid or found.uid,
             "started_at": found.started_at,
             "spent": SecondsSpent(
                 **{

@@ -103,6 +103,8 @@ class Record(BaseModel):
     """The JobSet's name in this generation."""
     uid: str = ""
     state: Literal["intent", "created", "ending", "ended"] = "intent"
+    launcher: str = ""
+    """The launcher that last intended the create: whoever resumes it claims it first, so that a tombstone is not missed."""
     spent: SecondsSpent = SecondsSpent()
     attempts: tuple[Attempt, ...] = ()
     outcome: Outcome | None = None

@@ -145,6 +145,8 @@ class StepState:
     end_requests: int = 0
     read_back: bool = False
     """Before a create is sent, look whether the JobSet is there."""
+    made_here: bool = False
+    """This launcher stored the intent, so it knows of every create in this generation."""
     unanswered_at: float | None = None
     """When a create last had no answer: it may still take effect."""
     removal: Removal | None = None
