@@ -8,8 +8,9 @@ from jobset_steps.worker.checkpoints import Checkpoint, Checkpoints, newest_comp
 from jobset_steps.worker.context import Context, MissingEnvironment, context, is_leader
 from jobset_steps.worker.entry import wait_for_name
 from jobset_steps.worker.metrics import report_metrics
-from jobset_steps.worker.rendezvous import wait_for_coordinator, xgboost_collective
+from jobset_steps.worker.rendezvous import wait_for_coordinator
 from jobset_steps.worker.termination import Terminated, Termination, terminating
+from jobset_steps.worker.xgboost import xgboost_collective
 
 __all__ = [
     "Checkpoint",

@@ -1,22 +1,23 @@
-"""How the pods of one attempt find each other: the coordinator's name, and XGBoost's own collective over it.
+"""How the pods of one attempt find each other: the coordinator's name, and one port on which it tells where to go.
 
-It opens nothing by itself. The coordinator listens on its own address and the rendezvous port of the JobSet, never on
-every interface: on one machine each pod has an address of its own.
+It opens nothing by itself. The coordinator listens on its own address and the JobSet's rendezvous port, never on every
+interface: on one machine each pod has an address of its own.
 """
 
 from __future__ import annotations
 
+import json
 import socket
+import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from jobset_steps.worker.context import Context, MissingEnvironment, context
 from jobset_steps.worker.entry import wait_for_name
 
-__all__ = ["wait_for_coordinator", "xgboost_collective"]
+__all__ = ["announce", "ask", "wait_for_coordinator"]
 
 
 def wait_for_coordinator(
@@ -34,68 +35,65 @@ def wait_for_coordinator(
     here = context() if where is None else where
     if not here.coordinator:
         raise MissingEnvironment("JOBSET_STEPS_COORDINATOR is not set: the DNS name of the pod with rank 0")
-    address: str = wait_for_name(here.coordinator, timeout, resolve=resolve, clock=clock, sleep=sleep)
-    return address
+    return wait_for_name(here.coordinator, timeout, resolve=resolve, clock=clock, sleep=sleep)
 
 
 @contextmanager
-def xgboost_collective(timeout: float = 300.0, *, where: Context | None = None) -> Iterator[int]:
-    """Join all pods in one XGBoost collective and yield the rank, which is the pod's own; xgboost.train does the rest.
+def announce(here: Context, address: str, what: dict[str, Any]) -> Iterator[None]:
+    """On the leader: tell whoever asks on the rendezvous port `what` (as JSON) while the block lasts.
 
-    The leader hosts the tracker. `timeout`, in seconds, bounds each of: the coordinator's name, the tracker's start,
-    the joining of all, and any single collective call. Raises TimeoutError, and xgboost.core.XGBoostError where a
-    member is lost.
+    Raises OSError where the port is taken by another process. A port that an earlier attempt has just left is not taken.
     """
-    from xgboost import collective
-    from xgboost.tracker import RabitTracker
+    said = json.dumps({"of": _attempt(here), **what}).encode() + b"\n"
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    server = socket.create_server((address, _port(here)), family=family, backlog=1024)
 
-    here = context() if where is None else where
-    if not here.port:
-        raise MissingEnvironment("JOBSET_STEPS_PORT is not set: the rendezvous port on the coordinator")
-    address = wait_for_coordinator(timeout, where=here)
-    tracker = None
-    if here.is_leader:
-        # Sorted by task: XGBoost's ranks are then the pods' own, in every attempt.
-        tracker = RabitTracker(
-            n_workers=here.world_size, host_ip=address, port=here.port, sortby="task", timeout=int(timeout)
-        )
-        tracker.start()
-    member = {
-        "dmlc_communicator": "rabit",
-        "dmlc_tracker_uri": address,
-        "dmlc_tracker_port": here.port,
-        "dmlc_task_id": f"{here.rank:08d}",
-        "dmlc_timeout": int(timeout),
-    }
-    _join(collective, member, timeout)
+    def serve() -> None:
+        while True:
+            try:
+                asker, _ = server.accept()
+            except OSError:
+                return  # closed: the block has ended
+            with asker, suppress(OSError):
+                asker.settimeout(5)
+                asker.sendall(said)
+
+    threading.Thread(target=serve, daemon=True, name="announce").start()
     try:
-        yield collective.get_rank()
+        yield
     finally:
-        collective.finalize()
-    # Only where all went well: after a lost member the tracker would wait for it, and the process is to end.
-    if tracker is not None:
-        tracker.wait_for(timeout=int(timeout))
+        with suppress(OSError):
+            server.shutdown(socket.SHUT_RDWR)
+        server.close()
 
 
-def _join(collective: Any, member: dict[str, Any], timeout: float) -> None:
-    """Join the collective, waiting for a tracker that does not listen yet.
+def ask(here: Context, address: str, timeout: float) -> dict[str, Any]:
+    """On the others: what the leader of this very attempt announces; TimeoutError after `timeout` seconds.
 
-    XGBoost's own retry doubles its pauses (a tracker 25 s late is joined after 43 s) and gives up after three, so it
-    gets one try a call and is asked again each half second.
+    A leader that does not listen yet is waited for, and one of an earlier attempt, still ending, is passed over.
     """
     end = time.monotonic() + timeout
-    while True:
+    last = "nobody listens"
+    while time.monotonic() < end:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # one for each refused connection
-                collective.init(**member, dmlc_retry=1)
-            return
-        except Exception as error:
-            if "connect to the tracker" not in str(error):
-                raise
-            if time.monotonic() >= end:
-                raise TimeoutError(
-                    f"no XGBoost tracker on {member['dmlc_tracker_uri']}:{member['dmlc_tracker_port']} "
-                    f"within {timeout:g} s"
-                ) from error
-        time.sleep(0.5)
+            with socket.create_connection((address, _port(here)), timeout=5) as leader:
+                told = json.loads(leader.makefile("rb").readline())
+            if told["of"] == _attempt(here):
+                return dict(told)
+            last = f"{told['of']} answers"
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            last = str(error) or type(error).__name__
+        time.sleep(0.1)
+    raise TimeoutError(
+        f"no answer of the leader of {_attempt(here)} on {address}:{_port(here)} within {timeout:g} s: {last}"
+    )
+
+
+def _attempt(here: Context) -> str:
+    return f"{here.jobset} attempt {here.attempt}"
+
+
+def _port(here: Context) -> int:
+    if not here.port:
+        raise MissingEnvironment("JOBSET_STEPS_PORT is not set: the rendezvous port on the coordinator")
+    return here.port

@@ -1,0 +1,70 @@
+"""A JobSet out of its replicated jobs, or a SpecTemplate where something in it only the pipeline will know.
+
+An upstream output arrives as text in every engine. Where it stands decides what it becomes: counts are whole numbers,
+words of a command line and environment values are text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from jobset_steps.spec.defaults import with_defaults
+from jobset_steps.spec.jobset import FailurePolicy, JobSet, VolumeClaimPolicy
+from jobset_steps.spec.template import SpecTemplate, template_of
+
+__all__ = ["QUEUE", "jobset"]
+
+QUEUE = "kueue.x-k8s.io/queue-name"
+"""Kueue's label. It goes on the JobSet and nowhere else: on a pod it would queue that pod by itself."""
+
+
+def jobset(
+    name: str,
+    replicated_jobs: Sequence[Mapping[str, Any]],
+    *,
+    queue: Any = None,
+    failure_policy: FailurePolicy | None = None,
+    volume_claim_policies: Sequence[VolumeClaimPolicy] = (),
+) -> JobSet | SpecTemplate:
+    """The JobSet with its safe defaults. Raises InvalidSpec where its shape is wrong."""
+    spec: dict[str, Any] = {
+        "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
+        "successPolicy": {"operator": "All"},
+        "replicatedJobs": list(replicated_jobs),
+    }
+    if failure_policy is not None:
+        spec["failurePolicy"] = failure_policy.to_dict()
+    if volume_claim_policies:
+        spec["volumeClaimPolicies"] = [policy.to_dict() for policy in volume_claim_policies]
+    made = template_of(
+        {
+            "apiVersion": "jobset.x-k8s.io/v1alpha2",
+            "kind": "JobSet",
+            "metadata": {"name": name, **({"labels": {QUEUE: queue}} if queue is not None else {})},
+            "spec": spec,
+        }
+    )
+    return _typed(made) if isinstance(made, SpecTemplate) else with_defaults(made)
+
+
+def _typed(template: SpecTemplate) -> SpecTemplate:
+    counts: set[str] = set()
+    tree = _walk(template.tree, (), counts)
+    holes = tuple(replace(hole, type="integer") if hole.name in counts else hole for hole in template.holes)
+    return SpecTemplate(tree, holes)
+
+
+def _walk(node: Any, path: tuple[str, ...], counts: set[str]) -> Any:
+    if isinstance(node, Mapping):
+        if set(node) == {"$hole"}:
+            if path[-1:] in (("replicas",), ("parallelism",), ("completions",)):
+                counts.add(node["$hole"])
+            if path[-2:-1] in (("command",), ("args",)) or path[-1:] == ("value",):
+                return f"$hole{{{node['$hole']}}}"
+            return dict(node)
+        return {key: _walk(item, (*path, key), counts) for key, item in node.items()}
+    if isinstance(node, list | tuple):
+        return [_walk(item, (*path, ""), counts) for item in node]
+    return node

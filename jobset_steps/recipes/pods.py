@@ -1,0 +1,130 @@
+"""Pods and replicated jobs out of what a recipe knows: the container, its command under the entry, the Job around it.
+
+What is set here is what a training needs to be right (indexes, counts, one restart authority); the safe defaults that any
+step gets are `spec.defaults`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jobset_steps.recipes.environment import Place, environment, text
+from jobset_steps.recipes.volumes import Volumes
+from jobset_steps.spec.fault import Fault, InvalidSpec
+from jobset_steps.spec.resilience import FATAL_EXIT_CODES, pod_failure_policy
+
+__all__ = ["CONTAINER", "PYTHON", "Pods", "at_least_one", "program", "replicated_job", "source"]
+
+CONTAINER = "trainer"
+"""The name of the container that trains."""
+PYTHON = "python3"
+
+_RECIPES_OWN = ("containers", "volumes")
+
+
+@dataclass(frozen=True)
+class Pods:
+    """What all pods of a recipe have in common."""
+
+    image: Any
+    env: Mapping[str, Any] = field(default_factory=dict)
+    volumes: Volumes = field(default_factory=Volumes)
+    pod: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of the pod's spec, as in a manifest (nodeSelector, tolerations, serviceAccountName, ...)."""
+    fatal_exit_codes: Sequence[int] = FATAL_EXIT_CODES
+
+
+def program(
+    script: Any, module: Any, command: Sequence[Any] | None, args: Sequence[Any], *, python: Sequence[str]
+) -> tuple[list[Any], list[Any]]:
+    """(how to start it, its arguments) of exactly one of script, module and command. Raises InvalidSpec."""
+    given = [name for name, value in (("script", script), ("module", module), ("command", command)) if value]
+    if len(given) != 1:
+        raise InvalidSpec(
+            [
+                Fault(
+                    "script",
+                    "one-program",
+                    "exactly one of script, module and command says what to run",
+                    given or None,
+                    'for instance script="train.py"',
+                )
+            ]
+        )
+    faults = [
+        Fault(name, "list", "is a list of words, not one text", value, 'for instance ["--data", "/data"]')
+        for name, value in (("args", args), ("command", command))
+        if value is not None and (isinstance(value, str) or not isinstance(value, Sequence))
+    ]
+    if faults:
+        raise InvalidSpec(faults)
+    rest = [text(value) for value in args]
+    if command:
+        return [text(value) for value in command], rest
+    return ([*python, text(script)] if script else [*python, "-m", text(module)]), rest
+
+
+def at_least_one(name: str, count: Any) -> None:
+    """Raises InvalidSpec for a number below 1: a Job of no pods succeeds at once, and nothing was trained."""
+    if isinstance(count, int) and (isinstance(count, bool) or count < 1):
+        message = "at least 1: a Job of no pods succeeds without training"
+        raise InvalidSpec([Fault(name, "out-of-range", message, count, "1 or more")])
+
+
+def source(name: str) -> str:
+    """The source of a file of `jobset_steps.worker` that travels with the pod."""
+    return (Path(__file__).parent.parent / "worker" / name).read_text(encoding="utf-8")
+
+
+def under_entry(words: Sequence[Any]) -> dict[str, Any]:
+    """command and args that run `words` under the worker's entry: the image needs Python and nothing of this package."""
+    return {"command": [PYTHON, "-c", source("entry.py"), "--"], "args": list(words)}
+
+
+def replicated_job(
+    pods: Pods,
+    place: Place,
+    words: Sequence[Any],
+    *,
+    replicas: Any,
+    count: Any,
+    resources: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """`replicas` Jobs of `count` pods each, every pod with its own index, all started at once."""
+    if taken := sorted(set(pods.pod) & set(_RECIPES_OWN)):
+        message = "the recipe writes these fields itself"
+        passes = "image, command, env, resources and volumes have arguments of their own"
+        raise InvalidSpec([Fault("pod", "pod-field", message, taken, passes)])
+    container = {
+        "name": CONTAINER,
+        "image": pods.image,
+        **under_entry(words),
+        "env": environment(place, pods.volumes, pods.env),
+        "ports": [{"name": "rendezvous", "containerPort": place.port}],
+        **({"resources": dict(resources)} if resources else {}),
+        **({"volumeMounts": list(pods.volumes.mounts)} if pods.volumes.mounts else {}),
+    }
+    spec = {
+        "restartPolicy": "Never",
+        **pods.pod,
+        "containers": [container],
+        **({"volumes": list(pods.volumes.volumes)} if pods.volumes.volumes else {}),
+    }
+    return {
+        "name": place.replicated_job,
+        "replicas": replicas,
+        "template": {
+            "spec": {
+                "parallelism": count,
+                "completions": count,
+                "completionMode": "Indexed",
+                "backoffLimit": 0,
+                "podReplacementPolicy": "Failed",
+                "podFailurePolicy": pod_failure_policy(tuple(pods.fatal_exit_codes)),
+                "template": {"spec": spec},
+            }
+        },
+    }

@@ -1,0 +1,48 @@
+"""What recipes compile to, as a person would read it. `make golden` writes it anew."""
+
+import json
+
+from jobset_steps.recipes import torchrun, xgboost
+from jobset_steps.spec.jobset import FailurePolicy
+
+
+def test_torchrun(golden):
+    jobset = torchrun(
+        "finetune",
+        script="train.py",
+        image="registry.example/train:1",
+        nodes=4,
+        nproc_per_node=8,
+        args=["--data", "/data", "--lr", 3e-4],
+        env={"NCCL_DEBUG": "WARN"},
+        resources={"limits": {"nvidia.com/gpu": 8}},
+        volumes={"/data": "pvc://corpus/2026", "/dev/shm": {"emptyDir": {"medium": "Memory"}}},
+        checkpoints="pvc://checkpoints/finetune",
+        failure_policy=FailurePolicy.resilient(max_restarts=3),
+        queue="research",
+        pod={"nodeSelector": {"accelerator": "a100"}},
+    )
+    golden("recipes/torchrun.yaml", jobset.to_yaml())
+
+
+def test_xgboost(golden):
+    jobset = xgboost(
+        "boost",
+        module="boost.train",
+        image="registry.example/boost:1",
+        workers=3,
+        checkpoints="s3://models/checkpoints",
+        failure_policy=FailurePolicy.resilient(max_restarts=2),
+    )
+    golden("recipes/xgboost.yaml", jobset.to_yaml())
+
+
+def test_a_template(golden):
+    template = torchrun(
+        "train",
+        script="train.py",
+        image="registry.example/train:1",
+        nodes="{{tasks.plan.outputs.parameters.nodes}}",
+        args=["--data", "{{tasks.prep.outputs.parameters.path}}"],
+    )
+    golden("recipes/template.json", json.dumps(json.loads(template.to_json()), indent=1) + "\n")
