@@ -37,11 +37,16 @@ def check(jobset: JobSet, *, waive: tuple[str, ...] = (), jobset_version: str = 
 def _faults(jobset: JobSet, version: tuple[int, ...]) -> Iterator[Fault]:
     yield from jobset_faults(jobset)
     yield from policy_faults(jobset.spec, version)
+    claims = frozenset(
+        str((template.get("metadata") or {}).get("name") or "")
+        for policy in jobset.spec.volume_claim_policies
+        for template in policy.templates
+    )
     for index, replicated in enumerate(jobset.spec.replicated_jobs):
         path = f"spec.replicatedJobs[{index}].template"
         yield from _metadata(path, replicated.template)
         yield from job_faults(f"{path}.spec", replicated.template.spec)
-        yield from pod_faults(f"{path}.spec.template", replicated.template.spec.template)
+        yield from pod_faults(f"{path}.spec.template", replicated.template.spec.template, claims)
 
 
 def _metadata(path: str, template: JobTemplate) -> Iterator[Fault]:

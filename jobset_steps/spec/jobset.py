@@ -203,7 +203,16 @@ class JobSet(Model):
         return cls.from_dict(read_document(text))
 
     def to_yaml(self) -> str:
-        """The manifest as YAML, fields in the API's order."""
+        """The manifest as YAML, fields in the API's order, texts of several lines as blocks."""
         import yaml
 
-        return yaml.safe_dump(self.to_dict(), sort_keys=False)
+        class Readable(yaml.SafeDumper):
+            """As SafeDumper writes it, but scripts can be read."""
+
+        def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+            return dumper.represent_scalar(
+                "tag:yaml.org,2002:str", value, style="|" if "\n" in value else None
+            )
+
+        Readable.add_representer(str, text)
+        return str(yaml.dump(self.to_dict(), Dumper=Readable, sort_keys=False))

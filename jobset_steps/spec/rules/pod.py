@@ -25,8 +25,10 @@ _UNITS: dict[str, int | Decimal] = {
 _AMOUNT = re.compile(r"([+-]?[0-9.]+)(?:([a-zA-Z]*)|[eE]([+-]?\d+))")
 
 
-def pod_faults(path: str, template: Mapping[str, Any]) -> Iterator[Fault]:
-    """Faults of one pod template at `path`."""
+def pod_faults(
+    path: str, template: Mapping[str, Any], claims: frozenset[str] = frozenset()
+) -> Iterator[Fault]:
+    """Faults of one pod template at `path`. `claims` are the volumes that JobSet adds for its volumeClaimPolicies."""
     shape = list(structure_faults(path, template, "PodTemplateSpec"))
     yield from shape
     if shape:
@@ -62,7 +64,7 @@ def pod_faults(path: str, template: Mapping[str, Any]) -> Iterator[Fault]:
         if name in seen:
             yield Fault(f"{here}.name", "duplicate", f"is also the name of {seen[name]}", name, "each once")
         seen.setdefault(name, here)
-        yield from _container(here, container, set(volumes), init=".initContainers[" in here)
+        yield from _container(here, container, {*volumes, *claims}, init=".initContainers[" in here)
 
 
 def _volumes(path: str, volumes: list[Any], names: list[str]) -> Iterator[Fault]:

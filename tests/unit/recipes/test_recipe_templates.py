@@ -87,11 +87,11 @@ def test_kubeflow_channels_are_recognised_with_their_types():
     dsl = pytest.importorskip("kfp.dsl")
     made = {}
 
-    @dsl.component
+    @dsl.component(base_image="python:3.11")
     def plan() -> int:
         return 4
 
-    @dsl.component
+    @dsl.component(base_image="python:3.11")
     def prep() -> str:
         return "d"
 
