@@ -204,7 +204,7 @@ def _attempts(state: StepState) -> list[object]:
     assert state.view.jobset is not None
     policy = state.plan.jobset.spec.failure_policy
     jobset = state.view.jobset
-    text = Text(f" attempt {jobset.restarts + 1}")
+    text = Text(f" attempt {jobset.restarts}")
     if policy is not None:
         text.append(f", {jobset.restarts_counted} of {policy.max_restarts or 0} restarts used", style="dim")
     spent = state.spent

@@ -25,7 +25,13 @@ CLUSTER_QUEUE = "small"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _WEBHOOKS = "/apis/admissionregistration.k8s.io/v1"
 _KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
-_KUEUE_WEBHOOKS = ("jobset.kb.io", "clusterqueue.kb.io", "resourceflavor.kb.io", "workload.kb.io", "cohort.kb.io")
+_KUEUE_WEBHOOKS = (
+    "jobset.kb.io",
+    "clusterqueue.kb.io",
+    "resourceflavor.kb.io",
+    "workload.kb.io",
+    "cohort.kb.io",
+)
 
 
 def jobset(cluster: TestCluster) -> None:
@@ -51,7 +57,9 @@ def kueue(cluster: TestCluster) -> None:
     """Kueue for JobSets, with one small ClusterQueue."""
     source = build.module_directory("kueue", f"sigs.k8s.io/kueue@v{versions.KUEUE}")
     _crds(cluster, source / "config/components/crd/bases")
-    cluster.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kueue-system"}})
+    cluster.create(
+        "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kueue-system"}}
+    )
     _certificates(cluster, cluster.state / "kueue-certs")
     # Where Kueue looks for the pair of its metrics once its own certificates are off.
     _certificates(cluster, Path("/etc/kueue/metrics/certs"))
@@ -68,7 +76,9 @@ def kueue(cluster: TestCluster) -> None:
     }
     _start(cluster, "kueue", config, "--feature-gates=VisibilityOnDemand=false")
     cluster.wait("Kueue", lambda: cluster.answers("https://127.0.0.1:29444/"), log="kueue")
-    _webhooks(cluster, source / "config/components/webhook/manifests.yaml", "kueue", 29444, only=_KUEUE_WEBHOOKS)
+    _webhooks(
+        cluster, source / "config/components/webhook/manifests.yaml", "kueue", 29444, only=_KUEUE_WEBHOOKS
+    )
     flavor = {"name": "default", "resources": [{"name": "cpu", "nominalQuota": "1"}]}
     queue = {
         "namespaceSelector": {},
@@ -80,7 +90,12 @@ def kueue(cluster: TestCluster) -> None:
         ("resourceflavors", "ResourceFlavor", "default", {}),
         ("clusterqueues", "ClusterQueue", CLUSTER_QUEUE, queue),
     ):
-        item = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, "spec": spec}
+        item = {
+            "apiVersion": "kueue.x-k8s.io/v1beta2",
+            "kind": kind,
+            "metadata": {"name": name},
+            "spec": spec,
+        }
 
         def made(path: str = f"{_KUEUE}/{plural}", item: dict[str, Any] = item, name: str = name) -> bool:
             # The webhook may not take calls yet although its port answers.
@@ -98,7 +113,9 @@ def argo(cluster: TestCluster) -> None:
     module = "github.com/argoproj/argo-workflows/v4"
     source = build.module_directory("workflow-controller", f"{module}@v{versions.ARGO}")
     _crds(cluster, source / "manifests/base/crds/minimal")
-    cluster.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argo"}})
+    cluster.create(
+        "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argo"}}
+    )
     config = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -149,7 +166,9 @@ def _webhooks(
     cluster: TestCluster, manifests: Path, name: str, port: int, *, only: tuple[str, ...] | None = None
 ) -> None:
     for item in yaml.safe_load_all(manifests.read_text()):
-        item["metadata"]["name"] = f"{name}-{'mutating' if item['kind'].startswith('Mutating') else 'validating'}"
+        item["metadata"]["name"] = (
+            f"{name}-{'mutating' if item['kind'].startswith('Mutating') else 'validating'}"
+        )
         item["webhooks"] = list(_called_by_url(item["webhooks"], port, cluster.ca_bundle(), only))
         plural = item["kind"].lower() + "s"
         cluster.create(f"{_WEBHOOKS}/{plural}", item)
@@ -162,4 +181,7 @@ def _called_by_url(
         # Names begin with m or v: "mjobset.kb.io".
         if only is None or webhook["name"][1:] in only:
             path = webhook["clientConfig"]["service"]["path"]
-            yield {**webhook, "clientConfig": {"url": f"https://127.0.0.1:{port}{path}", "caBundle": ca_bundle}}
+            yield {
+                **webhook,
+                "clientConfig": {"url": f"https://127.0.0.1:{port}{path}", "caBundle": ca_bundle},
+            }

@@ -39,7 +39,10 @@ def build() -> Path:
         (_KUBERNETES, _kubernetes),
         # Kueue requires the JobSet wanted here; asked for through it, every module proxy has it.
         (("kueue",), lambda at: _simple(at, "kueue", f"sigs.k8s.io/kueue/cmd/kueue@v{versions.KUEUE}")),
-        (("jobset-controller",), lambda at: _simple(at, "jobset-controller", f"sigs.k8s.io/jobset@v{versions.JOBSET}")),
+        (
+            ("jobset-controller",),
+            lambda at: _simple(at, "jobset-controller", f"sigs.k8s.io/jobset@v{versions.JOBSET}"),
+        ),
         (("coredns",), lambda at: _simple(at, "coredns", f"github.com/coredns/coredns@v{versions.COREDNS}")),
         (("workflow-controller", "argoexec"), _argo),
     )
@@ -74,7 +77,9 @@ def _kubernetes(at: Path) -> None:
     """k8s.io/kubernetes names its libraries as v0.0.0: each is replaced by its matching release."""
     version = versions.KUBERNETES
     download = json.loads(_go(at, "mod", "download", "-json", f"k8s.io/kubernetes@v{version}"))
-    required = re.findall(r"^\s*(k8s\.io/[a-z-]+) v0\.0\.0(?:\s|$)", Path(download["GoMod"]).read_text(), re.MULTILINE)
+    required = re.findall(
+        r"^\s*(k8s\.io/[a-z-]+) v0\.0\.0(?:\s|$)", Path(download["GoMod"]).read_text(), re.MULTILINE
+    )
     replaced = [f"replace {name} => {name} v0.{version[2:]}" for name in sorted(set(required))]
     _module(at, "godebug default=go1.24", f"require k8s.io/kubernetes v{version}", *replaced)
     _tools(at, *(f"k8s.io/kubernetes/cmd/{program}" for program in _KUBERNETES))

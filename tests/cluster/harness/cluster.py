@@ -33,7 +33,7 @@ __all__ = ["NODE", "TestCluster"]
 NODE = "testbed"
 _API, _DNS = "10.96.0.1", "10.96.0.10"
 _SERVICES, _PODS, _BRIDGE = "10.96.0.0/16", "10.88.0.0/16", "testbed0"
-_ETCD = "http://127.0.0.1:22379"
+_ETCD = "http://127.0.0.1:22479"
 # The last started ends first: workloads before the node, the node before the control plane.
 _ORDER = (
     "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "containerd", "kubelet", "coredns",
@@ -79,7 +79,10 @@ class TestCluster:
         addons.kueue(self)
         addons.argo(self)
         self.wait("the node", lambda: _condition(self.get(f"/api/v1/nodes/{NODE}"), "Ready"))
-        self.wait("the default service account", lambda: bool(self.get("/api/v1/namespaces/default/serviceaccounts/default")))
+        self.wait(
+            "the default service account",
+            lambda: bool(self.get("/api/v1/namespaces/default/serviceaccounts/default")),
+        )
 
     def down(self) -> None:
         """End every process that `up` started, and take back its mounts and addresses."""
@@ -115,11 +118,17 @@ class TestCluster:
         """Look every quarter of a second until it is ready. Raises Missing with the end of a log."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
+            # A part that has ended (a port that is taken, say) must not be waited for, nor another's taken for it.
+            for name in _ORDER:
+                if (pid := self._pid(name)) is not None and not _alive(pid):
+                    raise Missing(f"{name} has ended; the end of its log:\n{self._log(name)}")
             if ready():
                 return
             time.sleep(0.25)
-        tail = (self.state / "log" / log).read_text(errors="replace")[-3000:] if log else ""
-        raise Missing(f"{what} did not come up within {seconds:.0f} s\n{tail}")
+        raise Missing(f"{what} did not come up within {seconds:.0f} s\n{self._log(log) if log else ''}")
+
+    def _log(self, name: str) -> str:
+        return (self.state / "log" / name).read_text(errors="replace")[-3000:]
 
     def answers(self, url: str) -> bool:
         """Whether a server of this machine answers at all."""
@@ -197,7 +206,7 @@ class TestCluster:
         pki = self.pki
         self.start(
             "etcd", "--data-dir", str(self.state / "etcd"), "--listen-client-urls", _ETCD, "--advertise-client-urls", _ETCD,
-            "--listen-peer-urls", "http://127.0.0.1:22380", "--unsafe-no-fsync",
+            "--listen-peer-urls", "http://127.0.0.1:22480", "--unsafe-no-fsync",
         )  # fmt: skip
         self.start(
             "kube-apiserver", f"--etcd-servers={_ETCD}", "--secure-port=443", f"--bind-address={_API}",
@@ -235,7 +244,12 @@ class TestCluster:
             "isGateway": True,
             "ipMasq": False,
             "hairpinMode": True,
-            "ipam": {"type": "host-local", "ranges": ranges, "routes": [{"dst": "0.0.0.0/0"}], "dataDir": str(state / "ipam")},
+            "ipam": {
+                "type": "host-local",
+                "ranges": ranges,
+                "routes": [{"dst": "0.0.0.0/0"}],
+                "dataDir": str(state / "ipam"),
+            },
         }
         shutil.rmtree(state / "ipam", ignore_errors=True)
         (network / "10-testbed.conflist").write_text(
@@ -251,7 +265,12 @@ class TestCluster:
             '[plugins."io.containerd.grpc.v1.cri".cni]\n'
             f'  bin_dir = "/usr/lib/cni"\n  conf_dir = "{network}"\n'
         )
-        self.start("containerd", "-c", str(state / "containerd.toml"), program=shutil.which("containerd") or "containerd")
+        self.start(
+            "containerd",
+            "-c",
+            str(state / "containerd.toml"),
+            program=shutil.which("containerd") or "containerd",
+        )
         self.wait("containerd", lambda: self._ctr("version").returncode == 0, log="containerd")
         self._import_images()
         (state / "resolv.conf").write_text(f"nameserver {_DNS}\n")
@@ -286,22 +305,21 @@ class TestCluster:
         )  # fmt: skip
 
     def _import_images(self) -> None:
-        """Import what containerd does not have in this form yet; its store outlives the cluster."""
-        base = images.busybox_layer()
-        argoexec = images.executor_layer(self._bin / "argoexec")
-        wanted = [
-            (images.PAUSE, [base], ["/bin/sleep", "2147483647"], []),
-            (images.TOOLS, [base], [], ["sh"]),
-            (images.ARGOEXEC, [base, argoexec], ["argoexec"], []),
-            (images.PYTHON, [base, images.python_layer(self._project)], [], ["python"]),
-        ]
-        for name, layers, entrypoint, command in wanted:
-            target = self.state / f"{name.rsplit('/')[-1].replace(':', '-')}.tar"
-            images.archive(target, name, layers, command=command, entrypoint=entrypoint)
+        """Import what containerd's store, which outlives the cluster, does not hold in this form yet."""
+        memory = self.state / "images.json"
+        known = json.loads(memory.read_text()) if memory.exists() else {}
+        listed = self._ctr("images", "ls", "-q").stdout.split()
+        for name, (key, write) in images.wanted(self._bin, self._project).items():
+            if name in listed and known.get(name) == key:
+                continue
+            target = self.state / "image.tar"
+            write(target)
             done = self._ctr("images", "import", str(target))
             target.unlink()
             if done.returncode:
                 raise Missing(f"the image {name} could not be imported: {done.stderr}")
+            known[name] = key
+            memory.write_text(json.dumps(known))
 
     def _dns(self) -> None:
         (self.state / "Corefile").write_text(

@@ -15,15 +15,19 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-__all__ = ["ARGOEXEC", "PAUSE", "PYTHON", "TOOLS", "archive", "busybox_layer", "executor_layer", "python_layer"]
+__all__ = ["ARGOEXEC", "PAUSE", "PYTHON", "TOOLS", "wanted"]
 
-PAUSE, TOOLS, ARGOEXEC, PYTHON = (f"testbed.local/{name}:1" for name in ("pause", "tools", "argoexec", "python"))
+PAUSE, TOOLS, ARGOEXEC, PYTHON = (
+    f"testbed.local/{name}:1" for name in ("pause", "tools", "argoexec", "python")
+)
 
 _BUSYBOX = Path("/bin/busybox")
-_SKIPPED = re.compile(r"/(__pycache__|tests?|idlelib|ensurepip|turtledemo|lib2to3|config-[^/]*|nvidia)(/|$)|\.(a|pyc)$")
+_SKIPPED = re.compile(
+    r"/(__pycache__|tests?|idlelib|ensurepip|turtledemo|lib2to3|config-[^/]*|nvidia|ruff|mypy|mypyc|pip|setuptools)(/|$)|\.(a|pyc)$"
+)
 
 
 class _Layer:
@@ -56,13 +60,6 @@ class _Layer:
         elif path.is_file():
             self.file(str(path), path.read_bytes(), path.stat().st_mode & 0o777)
 
-    def tree(self, top: Path) -> None:
-        for folder, _, names in os.walk(top, followlinks=False):
-            for name in names:
-                path = Path(folder) / name
-                if not _SKIPPED.search(str(path)):
-                    self.copy(path)
-
     def data(self) -> bytes:
         self._tar.close()
         return self._buffer.getvalue()
@@ -76,7 +73,65 @@ class _Layer:
             self._tar.addfile(info)
 
 
-def busybox_layer() -> bytes:
+def wanted(bin_: Path, project: Path) -> dict[str, tuple[str, Callable[[Path], None]]]:
+    """Every image by name: a key that changes with its content, and what writes its archive."""
+    argoexec = bin_ / "argoexec"
+    small = _key([_BUSYBOX])
+
+    def simple(name: str, entrypoint: list[str], command: list[str]) -> Callable[[Path], None]:
+        return lambda target: _archive(
+            target, name, [_busybox_layer()], command=command, entrypoint=entrypoint
+        )
+
+    return {
+        PAUSE: (small, simple(PAUSE, ["/bin/sleep", "2147483647"], [])),
+        TOOLS: (small, simple(TOOLS, [], ["sh"])),
+        ARGOEXEC: (
+            _key([_BUSYBOX, argoexec]),
+            lambda target: _archive(
+                target,
+                ARGOEXEC,
+                [_busybox_layer(), _executor_layer(argoexec)],
+                command=[],
+                entrypoint=["argoexec"],
+            ),
+        ),
+        PYTHON: (
+            _key([path for top in _tops(project) for path in _files(top)]),
+            lambda target: _archive(
+                target, PYTHON, [_busybox_layer(), _python_layer(project)], command=["python"], entrypoint=[]
+            ),
+        ),
+    }
+
+
+def _key(paths: Iterable[Path]) -> str:
+    """Changes when a file is added, removed or written."""
+    digest = hashlib.sha256()
+    for path in sorted(paths):
+        found = path.lstat()
+        digest.update(f"{path} {found.st_size} {found.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def _files(top: Path) -> Iterator[Path]:
+    for folder, _, names in os.walk(top, followlinks=False):
+        yield from (path for name in names if not _SKIPPED.search(str(path := Path(folder) / name)))
+
+
+def _tops(project: Path) -> list[Path]:
+    """The folders of the Python image: libraries, installed packages, the project."""
+    packages = {Path(sysconfig.get_path(kind)) for kind in ("purelib", "platlib")}
+    base = {
+        Path(sysconfig.get_path(kind, vars={"base": sys.base_prefix})) for kind in ("stdlib", "platstdlib")
+    }
+    return sorted(packages | {path for path in base if path.name != "site-packages"}) + [
+        project / "jobset_steps",
+        project / "pipelines",
+    ]
+
+
+def _busybox_layer() -> bytes:
     """A root file system of busybox and its applets."""
     layer = _Layer()
     for folder in ("bin", "etc", "var", "var/run", "root", "home"):
@@ -91,27 +146,26 @@ def busybox_layer() -> bytes:
     return layer.data()
 
 
-def executor_layer(argoexec: Path) -> bytes:
+def _executor_layer(argoexec: Path) -> bytes:
     """Argo's executor."""
     layer = _Layer()
     layer.file("bin/argoexec", argoexec.read_bytes())
     return layer.data()
 
 
-def python_layer(project: Path) -> bytes:
+def _python_layer(project: Path) -> bytes:
     """This interpreter with its standard library and installed packages, and the project, at their own paths."""
     layer = _Layer()
     interpreter = Path(sys.executable)
     for path in (interpreter, Path(sys.prefix) / "pyvenv.cfg", Path(os.path.realpath(interpreter))):
         layer.copy(path)
-    paths = {Path(sysconfig.get_path(kind)) for kind in ("purelib", "platlib")}
-    base = {Path(sysconfig.get_path(kind, vars={"base": sys.base_prefix})) for kind in ("stdlib", "platstdlib")}
-    base = {path for path in base if path.name != "site-packages"}
-    for top in sorted(paths | base | {project / "jobset_steps", project / "pipelines"}):
-        layer.tree(top)
+    tops = _tops(project)
+    for top in tops:
+        for path in _files(top):
+            layer.copy(path)
     for script in Path(sys.prefix, "bin").glob("jobset-steps*"):
         layer.copy(script)
-    for name in sorted({lib for top in sorted(paths | base) for lib in _libraries(top)} | set(_needs([interpreter]))):
+    for name in sorted({*_needs([interpreter]), *_libraries(tops)}):
         layer.copy(Path(name))
     # What a shell line or an image's user expects to find.
     layer.link("usr/local/bin/python", str(interpreter))
@@ -121,8 +175,8 @@ def python_layer(project: Path) -> bytes:
     return layer.data()
 
 
-def _libraries(top: Path) -> Iterator[str]:
-    shared = [path for path in top.rglob("*.so*") if path.is_file() and not _SKIPPED.search(str(path))]
+def _libraries(tops: list[Path]) -> Iterator[str]:
+    shared = [path for top in tops for path in _files(top) if ".so" in path.suffixes]
     for start in range(0, len(shared), 100):
         yield from _needs(shared[start : start + 100])
 
@@ -133,7 +187,9 @@ def _needs(programs: Iterable[Path]) -> list[str]:
     return re.findall(r"(?:=> |^\s+)(/\S+) \(0x", done.stdout, re.MULTILINE)
 
 
-def archive(target: Path, name: str, layers: list[bytes], *, command: list[str], entrypoint: list[str]) -> None:
+def _archive(
+    target: Path, name: str, layers: list[bytes], *, command: list[str], entrypoint: list[str]
+) -> None:
     """An OCI image of these layers as one archive, which `ctr images import` takes."""
 
     def digest(data: bytes) -> str:

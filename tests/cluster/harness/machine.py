@@ -27,7 +27,7 @@ _PACKAGES = {
 }
 
 
-class Missing(Exception):  # noqa: N818
+class Missing(Exception):
     """This machine lacks something; the message says what and how to get it."""
 
 
@@ -35,12 +35,18 @@ def missing() -> list[str]:
     """What is missing, one sentence each."""
     lacking = []
     if sys.platform != "linux" or os.geteuid() != 0:
-        lacking.append("The test cluster runs as root on Linux: run it in a virtual machine, or give a kubeconfig instead.")
+        lacking.append(
+            "The test cluster runs as root on Linux: run it in a virtual machine, or give a kubeconfig instead."
+        )
     if (found := _go()) is None:
         wanted = ".".join(map(str, versions.GO))
-        lacking.append(f"Go {wanted} or newer is needed to build the cluster: install it from your package manager or go.dev.")
+        lacking.append(
+            f"Go {wanted} or newer is needed to build the cluster: install it from your package manager or go.dev."
+        )
     elif found < versions.GO:
-        lacking.append(f"Go {'.'.join(map(str, found))} is too old: {'.'.join(map(str, versions.GO))} or newer is needed.")
+        lacking.append(
+            f"Go {'.'.join(map(str, found))} is too old: {'.'.join(map(str, versions.GO))} or newer is needed."
+        )
     if packages := _packages():
         lacking.append(f"Debian packages are missing: apt-get install {' '.join(packages)}")
     return lacking
@@ -51,7 +57,10 @@ def install() -> None:
     if packages := _packages():
         print(f"Installing {' '.join(packages)} ...", flush=True)
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        for command in (["apt-get", "update", "-q"], ["apt-get", "install", "-y", "-q", "--no-install-recommends", *packages]):
+        for command in (
+            ["apt-get", "update", "-q"],
+            ["apt-get", "install", "-y", "-q", "--no-install-recommends", *packages],
+        ):
             done = subprocess.run(command, env=environment, capture_output=True, text=True)
             if done.returncode:
                 raise Missing(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
@@ -64,7 +73,11 @@ def require() -> None:
 
 
 def _packages() -> list[str]:
-    return [package for program, package in _PACKAGES.items() if not (Path(program).exists() or shutil.which(program))]
+    return [
+        package
+        for program, package in _PACKAGES.items()
+        if not (Path(program).exists() or shutil.which(program))
+    ]
 
 
 def _go() -> tuple[int, int] | None:

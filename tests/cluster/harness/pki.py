@@ -23,7 +23,9 @@ def _new_key() -> rsa.RSAPrivateKey:
 def _write_key(path: Path, key: rsa.RSAPrivateKey) -> None:
     path.write_bytes(
         key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.TraditionalOpenSSL,
+            serialization.NoEncryption(),
         )
     )
     path.chmod(0o600)
@@ -34,7 +36,9 @@ def write_key_pair(private: Path, public: Path) -> None:
     key = _new_key()
     _write_key(private, key)
     public.write_bytes(
-        key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+        key.public_key().public_bytes(
+            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
     )
 
 
@@ -72,7 +76,9 @@ class Authority:
             .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
         )
         if hosts:
-            builder = builder.add_extension(x509.SubjectAlternativeName([_host(host) for host in hosts]), critical=False)
+            builder = builder.add_extension(
+                x509.SubjectAlternativeName([_host(host) for host in hosts]), critical=False
+            )
         return builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
 
