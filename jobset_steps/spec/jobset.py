@@ -193,7 +193,7 @@ class JobSet(Model):
         try:
             return cls.model_validate(given)
         except ValidationError as error:
-            raise InvalidSpec(shape_faults(error, given)) from None
+            raise InvalidSpec(shape_faults(error, cls)) from None
 
     @classmethod
     def from_yaml(cls, text: str) -> JobSet:

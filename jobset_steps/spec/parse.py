@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from jobset_steps.spec.fault import Fault
 
@@ -24,28 +24,51 @@ def path_of(location: Iterable[int | str]) -> str:
     return text
 
 
-def shape_faults(error: ValidationError, data: Any) -> tuple[Fault, ...]:
-    """Faults of one failed validation, in the order of the document."""
-    return tuple(_fault(item, data) for item in error.errors(include_url=False, include_context=True))
+_WORDS = {
+    "int_type": "must be a whole number",
+    "string_type": 'must be text (write numbers and true in quotes: "1")',
+    "bool_type": "must be true or false",
+    "tuple_type": "must be a list",
+    "dict_type": "must be a mapping",
+    "model_type": "must be a mapping",
+    "model_attributes_type": "must be a mapping",
+    "none_required": "must be left out",
+}
 
 
-def _fault(item: Mapping[str, Any], data: Any) -> Fault:
+def shape_faults(error: ValidationError, model: type[BaseModel]) -> tuple[Fault, ...]:
+    """Faults of one failed validation of `model`, in the order of the document."""
+    return tuple(_fault(item, model) for item in error.errors(include_url=False, include_context=True))
+
+
+def _fault(item: Mapping[str, Any], model: type[BaseModel]) -> Fault:
     location, kind = tuple(item["loc"]), str(item["type"])
     path = path_of(location)
     if kind == "extra_forbidden":
-        parent = data
-        for part in location[:-1]:
-            parent = parent[part]
-        return Fault(
-            path, "unknown-field", "no such field", location[-1], _did_you_mean(str(location[-1]), parent)
-        )
+        close = difflib.get_close_matches(str(location[-1]), _fields_at(model, location[:-1]))
+        passes = f"did you mean {close[0]}?" if close else None
+        return Fault(path, "unknown-field", "no such field", location[-1], passes)
     if kind == "missing":
         return Fault(path, "required", "is required")
     if kind == "literal_error":
         return Fault(path, "enum", f"one of {item['ctx']['expected']}", item["input"])
-    return Fault(path, "type", str(item["msg"]), item["input"])
+    return Fault(path, "type", _WORDS.get(kind, str(item["msg"])), item["input"])
 
 
-def _did_you_mean(name: str, parent: Any) -> str | None:
-    close = difflib.get_close_matches(name, [key for key in parent if key != name])
-    return f"did you mean {close[0]}?" if close else None
+def _fields_at(model: type[BaseModel], location: Iterable[int | str]) -> list[str]:
+    """The names that the model at a place of the document has."""
+    for part in location:
+        if isinstance(part, str):
+            field = next((f for f in model.model_fields.values() if f.alias == part), None)
+            inner = _model_in(field.annotation) if field else None
+            if inner is None:
+                return []
+            model = inner
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """The model in an annotation such as `tuple[X, ...]` or `X | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _model_in(part)) is not None), None)

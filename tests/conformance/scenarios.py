@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-__all__ = ["FOREVER", "SPACING", "End", "Scenario", "manifest", "scenarios"]
+__all__ = ["FOREVER", "SPACING", "End", "Scenario", "manifest", "scenario_strategy", "scenarios"]
 
 SPACING = 3
 FOREVER = 600
@@ -181,6 +181,11 @@ def _ends(draw: st.DrawFn, names: tuple[str, ...], shapes: dict[str, tuple[int, 
             code = draw(st.sampled_from(_EXITS)) if turn - 1 == fails else 0
             ends.append(End(name, job, pod, attempt, turn * SPACING, code))
     return ends
+
+
+def scenario_strategy() -> st.SearchStrategy[Scenario]:
+    """Any scenario."""
+    return _scenario()
 
 
 def scenarios(count: int) -> list[Scenario]:

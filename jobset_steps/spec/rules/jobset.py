@@ -56,7 +56,7 @@ def _metadata(jobset: JobSet) -> Iterator[Fault]:
     if len(name) <= 63:
         yield from form
     if len(name) > longest:
-        yield Fault(path, "name-length", f"at most {longest} characters here", f"{len(name)}", why)
+        yield Fault(path, "name-length", f"at most {longest} characters here", len(name), why)
 
 
 def _counts(spec: JobSetSpec) -> Iterator[Fault]:
