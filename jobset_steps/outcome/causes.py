@@ -63,7 +63,7 @@ def first(
     """The failure that began an attempt's end: the earliest, of those at the same second one in `first_failed_job`.
 
     `failed` are the attempt's failed child Jobs, as far as they are known: a pod of a Job that tolerated its failure
-    began nothing, nor did one that ended after its Job had failed (a deadline ends pods that way).
+    began nothing, nor did one that was ended because its Job had run into its deadline.
     """
     jobs = {job.name: job for job in failed if job.is_failed}
     pods = [cause for cause in causes if not _came_after(cause, jobs.get(cause.job))]
@@ -121,11 +121,13 @@ def _of_whole(pod: PodView, disruption: Condition | None, disrupted: bool) -> Ca
 
 
 def _came_after(cause: Cause, job: JobView | None) -> bool:
-    if job is None or cause.at is None:
+    """Whether a deadline ended this pod. Only there: clocks differ between nodes, so times alone prove little."""
+    failure = job.condition("Failed") if job is not None else None
+    if job is None or failure is None or failure.reason != "DeadlineExceeded" or cause.at is None:
         return False
     # Failed waits for the Job's pods to end; FailureTarget is when the Job controller decided.
-    decided = job.condition("FailureTarget") or job.condition("Failed")
-    return decided is not None and decided.since is not None and cause.at > decided.since + 1.0
+    decided = job.condition("FailureTarget") or failure
+    return decided.since is not None and cause.at >= decided.since
 
 
 def _at(pod: PodView, **how: Any) -> Cause:

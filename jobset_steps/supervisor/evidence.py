@@ -208,6 +208,8 @@ def _with_failed(trace: Trace, job: JobView) -> Trace:
 
 
 def _settled(trace: Trace) -> Trace:
+    if not trace.failed and len(trace.causes) < 2:
+        return trace
     cause = first(trace.causes, trace.failed)
     return replace(trace, causes=(cause,) if cause else (), failed=())
 

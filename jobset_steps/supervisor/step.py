@@ -188,7 +188,9 @@ def _read(turn: Turn, answer: Done | ApiFault) -> None:
 
 def _seen(turn: Turn, view: View) -> None:
     phase = turn.state.phase
-    turn.reached("read", "watch")
+    turn.reached("read")
+    if not view.complete:
+        turn.reached("watch")
     if view.complete and "read" in turn.state.asked:
         turn.put(answer=view)
     if phase is Phase.WAITING:

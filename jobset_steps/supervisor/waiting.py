@@ -65,7 +65,7 @@ def seen(turn: Turn, view: View) -> None:
         turn.go(Phase.GATHERING)
         return
     _count(turn, view)
-    _tell(turn, view)
+    _tell(turn, view, fresh=view.complete)
     if turn.state.phase is Phase.WAITING and _beyond_cap(turn, jobset):
         return
     if turn.state.phase is Phase.WAITING and view.complete:
@@ -104,7 +104,7 @@ def look(turn: Turn) -> None:
     """Time passed: what was normal a minute ago may be stuck now. Costs no request."""
     view = turn.state.view
     if view is not None:
-        _tell(turn, view)
+        _tell(turn, view, fresh=False)
 
 
 def budget(turn: Turn) -> None:
@@ -206,8 +206,8 @@ def _beyond_cap(turn: Turn, jobset: JobSetView) -> bool:
     return True
 
 
-def _tell(turn: Turn, view: View) -> None:
-    """Tell people how it goes; end it where waiting cannot help."""
+def _tell(turn: Turn, view: View, *, fresh: bool) -> None:
+    """Tell people how it goes; end it where a fresh read says that waiting cannot help."""
     state = turn.state
     plan, jobset, stretch = state.plan, view.jobset, state.stretch
     if jobset is None:
@@ -221,11 +221,12 @@ def _tell(turn: Turn, view: View) -> None:
         return
     stuck = progress.stuck_on(plan.jobset, view, state.events, turn.now)
     turn.put(stuck=(stuck.cause, stuck.message) if stuck else None)
-    if stuck is not None and stuck.hopeless and view.complete:
-        outcome = verdicts.draft(turn, Verdict.STUCK, stuck.cause, stuck.message)
-        turn.go(Phase.ENDING, outcome=outcome)
+    if stuck is not None and stuck.hopeless and fresh:
+        turn.go(Phase.ENDING, outcome=verdicts.draft(turn, Verdict.STUCK, stuck.cause, stuck.message))
     elif stuck is not None:
         turn.say(Progress.STUCK, stuck.message, stuck.cause)
+        if stuck.hopeless:
+            turn.ask(Read(state.name, events=True))
     elif jobset.deleting_since is not None:
         turn.say(Progress.ENDING, f"somebody is deleting JobSet {verdicts.where(turn)}")
     elif stretch is Stretch.RUNNING:
