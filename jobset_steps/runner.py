@@ -320,7 +320,7 @@ def manifest_of(plan: StepPlan, name: str, generation: int) -> dict[str, Any]:
         name=name,
         namespace=plan.namespace,
         labels=labels,
-        annotations=annotations,
+        annotations=annotations | dict(plan.annotations),
         owner=_owner(plan),
     )
 

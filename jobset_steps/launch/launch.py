@@ -49,6 +49,8 @@ class LaunchRequest:
     owner: Owner | None = None
     waive: tuple[str, ...] = ()
     outputs: Mapping[str, Path] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """More annotations for the JobSet and its pods."""
 
 
 def plan_of(request: LaunchRequest) -> StepPlan:
@@ -74,6 +76,7 @@ def plan_of(request: LaunchRequest) -> StepPlan:
         budgets=request.budgets,
         on_failure=request.on_failure,
         owner=request.owner,
+        annotations=tuple(sorted(request.annotations.items())),
     )
 
 

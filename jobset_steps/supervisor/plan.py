@@ -79,6 +79,8 @@ class StepPlan:
     owner: Owner | None = None
     free_restarts_cap: int = 20
     """Restarts that do not count towards maxRestarts are unbounded in the controller; the step ends beyond this."""
+    annotations: tuple[tuple[str, str], ...] = ()
+    """More annotations for the JobSet and its pods, such as where the pipeline expects the model."""
     grace: float = 25.0
     """Seconds within which a cancelled step says that it has ended: less than SIGTERM leaves its process."""
 

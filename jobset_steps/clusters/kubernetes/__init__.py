@@ -16,6 +16,7 @@ from jobset_steps.clusters.kubernetes.client import Client
 from jobset_steps.clusters.kubernetes.dry_run import refuse_what_could_never_run
 from jobset_steps.clusters.kubernetes.follow import Follower
 from jobset_steps.clusters.kubernetes.kinds import JOBS, JOBSET_NAME, JOBSETS, PODS, Kind
+from jobset_steps.clusters.kubernetes.launcher_pod import LauncherPodHost
 from jobset_steps.clusters.kubernetes.views import event_view
 from jobset_steps.errors import ApiError
 from jobset_steps.observed import View
@@ -46,6 +47,10 @@ class KubernetesCluster:
     def requests(self) -> int:
         """Requests sent to the API server so far."""
         return self._client.requests
+
+    def launcher_pod(self, pod: str | None = None) -> LauncherPodHost:
+        """The pod that this process runs in, by name (None: $POD_NAME, else the host name)."""
+        return LauncherPodHost(self._client, time.time, pod)
 
     def load(self, digest: str) -> Stored | None:
         """See Cluster.load."""

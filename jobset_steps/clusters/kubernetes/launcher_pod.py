@@ -82,6 +82,7 @@ class LauncherPodHost:
         self._client, self._now = client, now
         self._pod = pod or os.environ.get("POD_NAME") or socket.gethostname()
         self._place: Place | None = None
+        self.namespace = client.namespace
 
     def place(self) -> Place:
         """Where this launcher stands; read once."""

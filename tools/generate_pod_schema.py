@@ -1,4 +1,4 @@
-"""Writes pod.json anew from a running API server: `python -m jobset_steps.spec.schema.generate [KUBECONFIG]`.
+"""Writes jobset_steps/spec/schema/pod.json anew from a running API server: `python -m tools.generate_pod_schema [KUBECONFIG]`.
 
 Takes names, types and enums of all that a pod template can hold from the server's OpenAPI document, and nothing else.
 """
@@ -15,7 +15,7 @@ from jobset_steps.clusters.kubernetes.client import Client
 __all__ = ["main", "shrink"]
 
 _ROOTS = ("io.k8s.api.core.v1.PodTemplateSpec", "io.k8s.api.core.v1.PersistentVolumeClaim")
-_TARGET = Path(__file__).with_name("pod.json")
+_TARGET = Path(__file__).parents[1] / "jobset_steps" / "spec" / "schema" / "pod.json"
 
 
 def shrink(document: dict[str, Any]) -> dict[str, Any]:
