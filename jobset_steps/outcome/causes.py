@@ -70,7 +70,8 @@ def first(
     if inside := [cause for cause in pods if cause.job in jobs]:
         pods = inside
     if pods:
-        return min(pods, key=lambda cause: (when(cause), cause.job != first_failed_job, cause.pod))
+        # Times are whole seconds, and a training that hears SIGTERM ends within the second that its restart began.
+        return min(pods, key=lambda c: (when(c), c.deleted, c.job != first_failed_job, c.pod))
     return min(
         (cause for job in jobs.values() if (cause := of_job(job)) is not None),
         key=lambda cause: (cause.job != first_failed_job, when(cause), cause.job),
@@ -108,6 +109,9 @@ def _of_container(pod: PodView, container: ContainerView, disrupted: bool) -> Ca
         message=pod.message,
         oom=container.reason == "OOMKilled",
         disrupted=disrupted or container.reason == "ContainerStatusUnknown",
+        deleted=signal in (9, 15)
+        and pod.deleting_since is not None
+        and pod.deleting_since <= (container.finished_at or 0.0),
         log_tail=cut_lines(container.message.splitlines()),
         at=container.finished_at,
     )

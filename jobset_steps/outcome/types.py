@@ -58,6 +58,8 @@ class Cause(Frozen):
     oom: bool = False
     disrupted: bool = False
     """The pod carried a DisruptionTarget condition, was evicted or lost its node: not the training's fault."""
+    deleted: bool = False
+    """The pod was being deleted already, and a signal ended it: a restart's doing rather than its reason."""
     log_tail: tuple[str, ...] = ()
     at: float | None = None
 

@@ -197,7 +197,7 @@ def _with_causes(trace: Trace, causes: Sequence[Cause]) -> Trace:
     told = {cause.pod for cause in (*trace.causes, *new) if cause.container}
     all_ = [cause for cause in (*trace.causes, *new) if cause.container or cause.pod not in told]
     failed = {job.name for job in trace.failed}
-    all_.sort(key=lambda cause: (when(cause), cause.job not in failed, cause.pod))
+    all_.sort(key=lambda cause: (when(cause), cause.deleted, cause.job not in failed, cause.pod))
     return replace(trace, causes=tuple(all_[:_CANDIDATES]))
 
 

@@ -1,6 +1,7 @@
 """Names, types and enums of everything in a pod template, held against the API server's own OpenAPI document.
 
-The document is in schema/pod.json, shrunk by tools/generate_pod_schema. What a lenient client drops without a word is an error here.
+The document is in schema/pod.json, shrunk by tools/generate_pod_schema. What a lenient client drops without a word is an
+error here.
 """
 
 from __future__ import annotations
