@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
+import traceback
 from collections.abc import Sequence
 
 import typer
@@ -64,6 +66,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has left; what else would be flushed at exit has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:
+        print(f"jobset-steps: {type(error).__name__}: {error}\n{_kept(error)}", file=sys.stderr)
+        return StepError.exit_code
+
+
+def _kept(error: Exception) -> str:
+    """Where the traceback of our own defect is, for the report of it."""
+    with tempfile.NamedTemporaryFile("w", prefix="jobset-steps-", suffix=".txt", delete=False) as file:
+        traceback.print_exception(error, file=file)
+    return f"{StepError.todo} The details are in {file.name}"
 
 
 def console() -> None:

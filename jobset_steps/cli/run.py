@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 import uuid
 from pathlib import Path
@@ -171,7 +172,12 @@ def _outputs(output: Path | None, reports: list[Path]) -> dict[str, Path]:
             raise BadInput(f"--report {path}: must end in .html or .md")
         files[f"report{path.suffix}"] = path
     for path in files.values():
-        parent = next(folder for folder in (path.parent, *path.parent.parents) if folder.exists())
-        if path.is_dir() or not parent.is_dir() or not os.access(parent, os.W_OK):
-            raise BadInput(f"{path}: cannot be written")
+        try:
+            if path.is_dir():
+                raise IsADirectoryError("is a directory")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=path.parent):
+                pass
+        except OSError as error:
+            raise BadInput(f"{path}: cannot be written: {error.strerror or error}") from None
     return files

@@ -5,6 +5,7 @@ It decides what a launcher is asked for, never what becomes of a training: that 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -111,8 +112,9 @@ def launch(
         runner.close()
     assert handle.outcome is not None
     if handle.outcome.verdict is Verdict.UNKNOWN:
-        # Nothing is delivered without a verdict; the files still say why, for whoever looks.
-        write_outputs(handle.outcome, request.outputs)
+        # Nothing is delivered without a verdict; the files still say why, for whoever looks, if they can be written.
+        with contextlib.suppress(OSError):
+            write_outputs(handle.outcome, request.outputs)
     return handle.outcome
 
 

@@ -1,13 +1,11 @@
 """A JobSet out of its replicated jobs, or a SpecTemplate where something in it only the pipeline will know.
 
-An upstream output arrives as text in every engine. Where it stands decides what it becomes: counts are whole numbers,
-words of a command line and environment values are text.
+Every recipe ends here: the defaults are set, or, where the pipeline decides something, holes are left for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from jobset_steps.spec.defaults import with_defaults
@@ -46,25 +44,4 @@ def jobset(
             "spec": spec,
         }
     )
-    return _typed(made) if isinstance(made, SpecTemplate) else with_defaults(made)
-
-
-def _typed(template: SpecTemplate) -> SpecTemplate:
-    counts: set[str] = set()
-    tree = _walk(template.tree, (), counts)
-    holes = tuple(replace(hole, type="integer") if hole.name in counts else hole for hole in template.holes)
-    return SpecTemplate(tree, holes)
-
-
-def _walk(node: Any, path: tuple[str, ...], counts: set[str]) -> Any:
-    if isinstance(node, Mapping):
-        if set(node) == {"$hole"}:
-            if path[-1:] in (("replicas",), ("parallelism",), ("completions",)):
-                counts.add(node["$hole"])
-            if path[-2:-1] in (("command",), ("args",)) or path[-1:] == ("value",):
-                return f"$hole{{{node['$hole']}}}"
-            return dict(node)
-        return {key: _walk(item, (*path, key), counts) for key, item in node.items()}
-    if isinstance(node, list | tuple):
-        return [_walk(item, (*path, ""), counts) for item in node]
-    return node
+    return made if isinstance(made, SpecTemplate) else with_defaults(made)

@@ -11,7 +11,7 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -139,7 +139,30 @@ def template_of(tree: Any) -> JobSet | SpecTemplate:
     """
     holes: dict[str, Hole] = {}
     marked = _mark(tree.to_dict() if isinstance(tree, JobSet) else tree, holes)
-    return SpecTemplate(marked, tuple(holes.values())) if holes else JobSet.from_dict(marked)
+    if not holes:
+        return JobSet.from_dict(marked)
+    counts: set[str] = set()
+    placed = _place(marked, (), counts)
+    return SpecTemplate(
+        placed,
+        tuple(replace(hole, type="integer") if hole.name in counts else hole for hole in holes.values()),
+    )
+
+
+def _place(node: Any, path: tuple[str, ...], counts: set[str]) -> Any:
+    """Where a hole stands decides what it becomes, whatever its source is declared as: words of a command line and values
+    of variables are text, counts are whole numbers (their names are added to `counts`).
+    """
+    if isinstance(node, Mapping):
+        if set(node) == {_KEY}:
+            if path[-1:] in (("replicas",), ("parallelism",), ("completions",)):
+                counts.add(node[_KEY])
+            is_text = path[-2:-1] in (("command",), ("args",)) or path[-1:] == ("value",)
+            return f"$hole{{{node[_KEY]}}}" if is_text else dict(node)
+        return {key: _place(item, (*path, key), counts) for key, item in node.items()}
+    if isinstance(node, list):
+        return [_place(item, (*path, ""), counts) for item in node]
+    return node
 
 
 def _mark(node: Any, holes: dict[str, Hole]) -> Any:
