@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-fail test check format golden clean
+.PHONY: help demo demo-fail test check format golden clean cluster cluster-down test-cluster conformance
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -17,6 +17,18 @@ demo-fail: $(VENV)/.demo  ## the same pipeline where training fails for good: th
 
 test: $(VENV)/.dev  ## every test that needs no cluster
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+
+cluster: $(VENV)/.dev  ## start a throw-away Kubernetes with JobSet, Kueue and Argo here (root, Go); prints KUBECONFIG
+	$(BIN)/python -m tests.cluster.harness up --install
+
+cluster-down: $(VENV)/.dev  ## end that cluster
+	$(BIN)/python -m tests.cluster.harness down
+
+test-cluster: $(VENV)/.dev  ## the tests that need a real cluster: this one, or JOBSET_STEPS_KUBECONFIG=...
+	$(BIN)/python -m pytest tests/cluster $(ARGS)
+
+conformance: $(VENV)/.dev  ## 300 random scenarios on the local and on the real cluster (most of an hour)
+	$(BIN)/python -m tests.conformance --scenarios 300
 
 check: $(VENV)/.dev  ## ruff, mypy --strict and the import contracts
 	$(BIN)/ruff format --check .
