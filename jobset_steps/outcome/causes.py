@@ -109,9 +109,8 @@ def _of_container(pod: PodView, container: ContainerView, disrupted: bool) -> Ca
         message=pod.message,
         oom=container.reason == "OOMKilled",
         disrupted=disrupted or container.reason == "ContainerStatusUnknown",
-        deleted=signal in (9, 15)
-        and pod.deleting_since is not None
-        and pod.deleting_since <= (container.finished_at or 0.0),
+        # A deletionTimestamp is the time by which the pod is to be gone, so it may lie after the end.
+        deleted=signal in (9, 15) and pod.deleting_since is not None and container.reason != "OOMKilled",
         log_tail=cut_lines(container.message.splitlines()),
         at=container.finished_at,
     )

@@ -30,10 +30,8 @@ __all__ = [
 
 # Seconds in which a deletion that nobody waits for impatiently is confirmed before the leak is named.
 _CONFIRM = 600.0
-# Seconds after a create without an answer in which it may still take effect (the API server's own request timeout
-# is longer, but it gives up a request whose client has gone).
-_SETTLE = 10.0
 _LEAVE = 5.0
+_UNRECORDED = 60.0
 _IMPATIENT = 3
 
 
@@ -79,9 +77,13 @@ def begin(turn: Turn) -> None:
 
 
 def tombstone_failed(turn: Turn, fault: ApiFault) -> None:
-    """The tombstone could not be saved yet. A deletion does not wait for it where the uid is recorded."""
+    """The tombstone could not be saved yet. Where the uid is known a cancel does not wait for it, a time-out a minute:
+    without it the next launcher finds the JobSet gone, and no longer knows why.
+    """
     memory.save_failed(turn, fault)
-    if turn.state.uid and fault.kind != "conflict":
+    state = turn.state
+    waited = turn.now - state.down.get("save", turn.now)
+    if state.uid and fault.kind != "conflict" and (state.cancelled or waited >= _UNRECORDED):
         proceed(turn)
 
 
@@ -91,11 +93,7 @@ def proceed(turn: Turn) -> None:
     if state.phase is not Phase.ENDING or state.removal is not None or "create" in state.asked:
         return
     generation = state.record.generation if state.record else state.generation
-    unsettled = [state.unanswered_at] if state.unanswered_at is not None else []
-    if state.record is not None and state.record.started_at is not None and not state.made_here:
-        # The launcher before may have left a create without an answer.
-        unsettled.append(state.record.started_at)
-    settle = max(unsettled, default=-_SETTLE) + _SETTLE
+    settle = removal.settles_at(turn)
     turn.put(removal=Removal(state.name, state.uid, generation, settle_until=settle))
     removal.begin(turn)
 

@@ -143,12 +143,17 @@ def _contested(turn: Turn, found: Record, *, recorded: str) -> None:
     lost = unrecorded and found.uid != unrecorded and (found.uid or found.state == "ended")
     if state.phase is Phase.LEAVING:
         turn.stored = True
+    elif state.phase is Phase.MARKING and mine is not None:
+        # What was delivered here stands. A later launcher's mark, or a later generation, is not written over.
+        same = found.generation == mine.generation and found.outcome == mine.outcome
+        if same and found.delivered_retry <= mine.delivered_retry:
+            want(turn, mine)
+        else:
+            turn.stored = True
     elif mine is None or found.spec_hash != mine.spec_hash or found.generation != mine.generation:
         turn.go(Phase.DISCARDING if unrecorded and found.uid != unrecorded else Phase.LOADING)
     elif lost or (state.uid and found.uid and found.uid != state.uid):
         turn.go(Phase.DISCARDING)
-    elif found.state == "ended" and state.phase is Phase.MARKING and found.outcome == mine.outcome:
-        want(turn, mine)
     elif found.state == "ended":
         turn.go(Phase.DELIVERING, record=found, outcome=found.outcome)
     elif found.state == "ending" and not _true_whatever_others_do(mine):

@@ -14,11 +14,25 @@ from jobset_steps.supervisor.inputs import ApiFault, Delete, Read
 from jobset_steps.supervisor.plan import StepPlan
 from jobset_steps.supervisor.state import Turn
 
-__all__ = ["accepted", "again", "begin", "delete_failed", "is_ours", "look", "look_failed", "looked", "seen"]
+__all__ = [
+    "accepted",
+    "again",
+    "begin",
+    "delete_failed",
+    "is_ours",
+    "look",
+    "look_failed",
+    "looked",
+    "seen",
+    "settles_at",
+]
 
 # Looks at what is left: often at first, then about twice a minute; every fourth sends the delete once more.
 _LOOKS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 _REPEAT = 4
+# Seconds after a create without an answer in which it may still take effect (the API server's own request timeout
+# is longer, but it gives up a request whose client has gone).
+_SETTLE = 10.0
 
 
 def is_ours(plan: StepPlan, jobset: JobSetView, generation: int) -> bool:
@@ -26,6 +40,16 @@ def is_ours(plan: StepPlan, jobset: JobSetView, generation: int) -> bool:
     return jobset.label(naming.IDENTITY) == plan.identity.digest and jobset.annotation(
         naming.GENERATION
     ) == str(generation)
+
+
+def settles_at(turn: Turn) -> float:
+    """From when on absence proves something: until then a create without an answer may still take effect."""
+    state = turn.state
+    unanswered = [state.unanswered_at] if state.unanswered_at is not None else []
+    if state.record is not None and state.record.started_at is not None and not state.made_here:
+        # The launcher before may have left a create without an answer.
+        unanswered.append(state.record.started_at)
+    return max(unanswered, default=turn.now - _SETTLE) + _SETTLE
 
 
 def begin(turn: Turn) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from jobset_steps.observed import JobSetView, PodView, View
 from jobset_steps.outcome import Verdict
 from jobset_steps.outcome.judgement import ended, metrics_in
-from jobset_steps.supervisor import evidence, gathering, memory, progress, verdicts
+from jobset_steps.supervisor import evidence, gathering, memory, progress, removal, verdicts
 from jobset_steps.supervisor.inputs import ApiFault, Progress, Read
 from jobset_steps.supervisor.state import Phase, Stretch, Turn
 
@@ -43,6 +43,9 @@ def seen(turn: Turn, view: View) -> None:
     """WAITING: a View came."""
     state = turn.state
     jobset = view.jobset
+    if jobset is not None and jobset.name != state.name:
+        # A watch that is still on the generation before.
+        return
     if jobset is None or jobset.uid != state.uid:
         if not view.complete or view.read_at < state.known_at:
             turn.ask(Read(state.name))
@@ -118,7 +121,10 @@ def _gone(turn: Turn, other: JobSetView | None) -> None:
     if other is not None:
         message += f"; another one of that name is there now (uid {other.uid})"
     outcome = verdicts.draft(turn, Verdict.DELETED_EXTERNALLY, "DeletedExternally", message)
-    turn.go(Phase.CONCLUDING, outcome=outcome)
+    # A create whose answer was lost may have found the name free again: what it made is in no Record.
+    ours = other is not None and removal.is_ours(state.plan, other, state.generation)
+    unsettled = state.unanswered_at is not None and removal.settles_at(turn) > turn.now
+    turn.go(Phase.ENDING if ours or unsettled else Phase.CONCLUDING, outcome=outcome)
 
 
 def _restarted(turn: Turn, known: JobSetView | None, jobset: JobSetView) -> None:

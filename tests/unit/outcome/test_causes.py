@@ -138,6 +138,16 @@ def test_pods_that_a_deadline_ended_are_not_why_the_job_failed() -> None:
     assert (found.reason, found.pod) == ("DeadlineExceeded", "")
 
 
+def test_of_two_at_the_same_second_the_one_that_a_teardown_killed_is_not_the_first() -> None:
+    (killed,) = of_pod(_pod(_ended(143), phase="Failed", deleting_since=35.0))
+    (oom,) = of_pod(_pod(_ended(137, reason="OOMKilled"), phase="Failed", deleting_since=35.0))
+    crashed = Cause(pod="z", job="z", at=5.0, exit_code=1, container="main")
+
+    assert (killed.deleted, oom.deleted) == (True, False)
+    assert first([killed, crashed], first_failed_job=killed.job) == crashed
+    assert first([killed, oom]) == oom
+
+
 def test_a_crash_before_the_deadline_is_still_a_crash() -> None:
     job = _job(
         "a", 14.0, "DeadlineExceeded", Condition("FailureTarget", "True", "DeadlineExceeded", "m", 10.0)

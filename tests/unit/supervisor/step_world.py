@@ -86,6 +86,11 @@ class Script:
             counted += end == "crash"
         return Verdict.SUCCEEDED, False, len(self.attempts)
 
+    @property
+    def ran(self) -> float:
+        """Seconds of running at most, over all attempts."""
+        return sum(seconds for _, seconds in self.attempts) + 30.0
+
 
 @dataclass
 class Made:
@@ -182,6 +187,8 @@ class World:
     faults: int
     crashes: int
     ends: tuple[EndCause, ...]
+    deletions: int = 0
+    """How often a person deletes the JobSet behind the step's back."""
     now: float = START
     memory: Memory = field(default_factory=Memory)
     made: list[Made] = field(default_factory=list)
@@ -194,6 +201,8 @@ class World:
     zombies: bool = False
     retry: int = 0
     cancelled: bool = False
+    meddled: bool = False
+    recorded: set[str] = field(default_factory=set)
 
     def run(self) -> Outcome:
         """From the first launcher to the engine's last."""
@@ -207,7 +216,7 @@ class World:
                 self.ends = ()
                 self._quietly()
         while any(launcher.outcome is None for launcher in self.launchers):
-            assert len(self.history) < 6000, self._tale("a launcher never finishes")
+            assert len(self.history) < 6000, self.tale("a launcher never finishes")
             self._quietly(zombies=True)
         self.pass_time(60.0)
         outcome = self.launchers[-1].outcome
@@ -224,10 +233,10 @@ class World:
             if at <= until:
                 self.late.remove((at, create))
                 self.now = max(self.now, at)
-                self._create(create)
+                self._create(create, late=True)
         self.now = until
 
-    def _tale(self, what: str) -> str:
+    def tale(self, what: str) -> str:
         return what + "\n" + "\n".join(self.history[-120:])
 
     def _launch(self, engine: EngineAttempt) -> None:
@@ -268,7 +277,7 @@ class World:
     def _anything(self) -> None:
         living = self._living()
         launcher = self.random.choice(living) if living else self.launchers[-1]
-        choice = self.random.randrange(12)
+        choice = self.random.randrange(13)
         if choice < 6 and launcher.pending:
             self._answer(launcher, self.random.choice(launcher.pending), chaos=True)
         elif choice == 6:
@@ -288,6 +297,11 @@ class World:
             self.faults -= 1
             self.disturbed += 1
             self._hear(launcher, ApiFault(None, "unavailable", "the watch broke"))
+        elif choice == 12 and self.deletions and self.alive() and self.random.random() < 0.2:
+            self.deletions -= 1
+            self.meddled = True
+            self.history.append(f"{self.now - START:8.1f} DELETED by a person")
+            self.alive()[0].deleted_at = self.now
         else:
             self._quietly()
 
@@ -301,7 +315,7 @@ class World:
         if not living:
             return
         wakes = [launcher.wake for launcher in living if launcher.wake is not None]
-        assert wakes, self._tale("asleep for ever")
+        assert wakes, self.tale("asleep for ever")
         self.pass_time(max(0.0, min(min(wakes), self.now + 20.0) - self.now))
         for launcher in living:
             self._watch(launcher, stale=False)
@@ -362,7 +376,9 @@ class World:
         if isinstance(action, Load):
             return self.memory.load(action)
         if isinstance(action, Save):
-            return self.memory.save(action)
+            answer = self.memory.save(action)
+            self.recorded.add(self.memory.record.uid if self.memory.record else "")
+            return answer
         if isinstance(action, Create):
             uid = self._create(action)
             return Done(action, uid=uid) if uid else ApiFault(action, "exists", "already exists")
@@ -375,7 +391,7 @@ class World:
                     made.deleted_at = self.now
         return Done(action, lines=("last words",) if isinstance(action, Tail) else ())
 
-    def _create(self, action: Create) -> str:
+    def _create(self, action: Create, *, late: bool = False) -> str:
         if any(made.generation == action.generation and made.there(self.now) for made in self.made):
             return ""
         script = self.scripts[min(action.generation, len(self.scripts)) - 1]
@@ -383,9 +399,13 @@ class World:
         others = [one for one in self.made if one.there(self.now)]
         self.history.append(f"{self.now - START:8.1f} CREATED {made.uid} generation {made.generation}")
         self.made.append(made)
-        assert self.zombies or not others, self._tale(f"two at once: {others} and {made}")
+        assert self.zombies or not others, self.tale(f"two at once: {others} and {made}")
         same = [one for one in self.made if one.generation == made.generation]
-        assert self.zombies or self.cancelled or len(same) == 1, self._tale("trained twice")
+        known = [one for one in same if one.uid in self.recorded]
+        assert late or self.zombies or self.cancelled or not known, self.tale(
+            "made again though it was recorded"
+        )
+        assert self.zombies or self.cancelled or self.meddled or len(same) == 1, self.tale("trained twice")
         return made.uid
 
     def _view(self, name: str, at: float, *, complete: bool) -> View:

@@ -264,14 +264,37 @@ def test_who_loses_the_swap_of_the_uid_deletes_what_it_made_and_follows_the_winn
     assert loser.all(Delete) == [Delete(name_of(loser.plan), "uid-loser")]
     loser.done(Delete)
     loser.read(jobset_view(loser.plan, uid="uid-loser"))
-    assert loser.state.phase is Phase.DISCARDING
+    assert loser.state.uid == "uid-loser"
     loser.sleep(2)
     loser.read(None)
     # and it follows the winner's
-    assert loser.state.phase is Phase.WAITING
-    assert loser.state.uid == "uid-winner"
+    assert (loser.state.phase, loser.state.uid) == (Phase.WAITING, "uid-winner")
     assert memory.record is not None
     assert memory.record.uid == "uid-winner"
+
+
+def test_a_lost_create_that_takes_effect_after_ours_was_deleted_is_deleted_too() -> None:
+    # Given a create without an answer, a second one that made the JobSet, and a person who deleted that
+    talk = Talk(plan())
+    talk.fault(Create)
+    talk.sleep(1)
+    talk.read(None)
+    talk.create("uid-1")
+    talk.watch(jobset_view(talk.plan))
+
+    # When the name is free the first create takes effect after all
+    talk.watch(jobset_view(talk.plan, uid="uid-late"))
+    talk.read(jobset_view(talk.plan, uid="uid-late"))
+
+    # Then what no Record knows is deleted, and the outcome is that ours was deleted
+    talk.done(Delete)
+    talk.read(jobset_view(talk.plan, uid="uid-late"))
+    assert talk.all(Delete)[-1] == Delete(name_of(talk.plan), "uid-late")
+    talk.done(Delete)
+    talk.sleep(15)
+    talk.read(None)
+    assert talk.outcome.verdict is Verdict.DELETED_EXTERNALLY
+    assert talk.outcome.leaked == ""
 
 
 def test_a_save_whose_answer_was_lost_is_known_as_our_own() -> None:

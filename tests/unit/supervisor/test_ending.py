@@ -361,6 +361,18 @@ def test_a_tombstone_that_cannot_be_saved_does_not_keep_a_known_jobset_alive() -
     assert talk.all(Delete)
 
 
+def test_a_time_out_waits_for_its_tombstone_but_not_for_ever() -> None:
+    talk = _running(budgets={"run": "10m"})
+    talk.hold = (Save,)
+    while talk.state.phase is Phase.WAITING:
+        talk.read(jobset_view(talk.plan)) if talk.asks(Read) else talk.sleep(60)
+    began = talk.now
+    while not talk.asks(Delete):
+        talk.fault(Save, "forbidden") if talk.asks(Save) else talk.sleep(1)
+
+    assert 60 <= talk.now - began < 130
+
+
 def test_a_cancel_is_over_in_time_even_if_nothing_can_be_saved() -> None:
     talk = _running()
     talk.hold = (Save,)

@@ -10,7 +10,7 @@ from step_talk import Memory, Talk, completed, crashed, failed, failed_job, jobs
 from jobset_steps.observed import Condition
 from jobset_steps.outcome import Outcome, Verdict
 from jobset_steps.supervisor import Phase
-from jobset_steps.supervisor.inputs import Create, Delete, Deliver, Read
+from jobset_steps.supervisor.inputs import Create, Delete, Deliver, Done, Read
 from jobset_steps.supervisor.life import Found, decide
 from jobset_steps.supervisor.plan import Record
 
@@ -223,11 +223,13 @@ def test_a_jobset_that_somebody_deleted_is_never_made_again() -> None:
 def test_a_jobset_of_another_uid_under_our_name_is_not_ours() -> None:
     talk = Talk(plan())
     talk.create()
-    talk.watch(jobset_view(talk.plan, uid="uid-2"))
+    theirs = jobset_view(talk.plan, uid="uid-2", labels=(), annotations=())
+    talk.watch(theirs)
     assert talk.finish is None
-    talk.read(jobset_view(talk.plan, uid="uid-2"))
+    talk.read(theirs)
 
     assert talk.outcome.verdict is Verdict.DELETED_EXTERNALLY
+    assert not talk.all(Delete)
     assert "uid-2" in talk.outcome.message
 
 
@@ -292,3 +294,25 @@ def test_a_launcher_that_is_too_late_ends_without_a_verdict() -> None:
 
     assert (first.outcome.verdict, first.outcome.reason) == (Verdict.UNKNOWN, "Superseded")
     assert not first.all(Deliver)
+
+
+def test_what_a_launcher_delivered_stands_whatever_happened_to_the_record_meanwhile() -> None:
+    # Given a launcher that has delivered a failure, its mark still to be saved
+    first = Talk(plan(), hold=(Deliver,))
+    first.create()
+    _fail(first)
+    late = first._take(Deliver)
+    # and a later one that delivered it too, and a person's retry after that
+    second = first.successor(retry=1)
+    assert second.outcome.exit_code == 1
+    third = second.successor(launcher="pod-c", retry=0)
+    third.done(Delete)
+    third.read(None)
+
+    # When the first one's delivery is answered at last
+    first.hear(Done(late))
+
+    # Then its outcome is what it delivered, and the new generation is left alone
+    assert first.outcome.reason == "ReachedMaxRestarts"
+    assert third.memory.record is not None
+    assert (third.memory.record.generation, third.memory.record.delivered_launcher) == (2, "")
