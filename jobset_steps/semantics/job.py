@@ -10,36 +10,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from jobset_steps.observed import Condition, EventView, JobView
-from jobset_steps.semantics.backoff import failures_in_a_row, ready_again_at
+from jobset_steps.semantics.backoff import failures_in_a_row
 from jobset_steps.semantics.conditions import job_condition
+from jobset_steps.semantics.job_manage import JobState, NewPod, manage
 from jobset_steps.semantics.job_pods import JobPod, JobPods, finished_at
 from jobset_steps.semantics.job_success_policy import matching_rule
 from jobset_steps.semantics.job_terms import JobTerms
 from jobset_steps.semantics.pod_failure_policy import judge_pod
 
 __all__ = ["JobDecision", "JobState", "NewPod", "sync", "sync_counted"]
-
-_PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
-
-
-@dataclass(frozen=True, slots=True)
-class JobState:
-    """A Job as its controller remembers it: its View and what the View has no room for."""
-
-    view: JobView
-    succeeded_indexes: frozenset[int] = frozenset()
-    failed_indexes: frozenset[int] = frozenset()
-    failures: int = 0
-    last_failure_at: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NewPod:
-    """A pod to make. `index` is None in a NonIndexed Job; `failures` and `ignored` are those of its index before."""
-
-    index: int | None
-    failures: int = 0
-    ignored: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +106,13 @@ class _Sync:
             self.delete += pods.active
             active = ready = 0
         else:
-            active = self._manage(state, done, delayed)
+            managed = manage(terms, state, pods, done, delayed, self.now)
+            active = managed.active
+            self.delete += managed.delete
+            self.counted += managed.counted
+            self.create += managed.create
+            if managed.look_again_at is not None:
+                self._look_again(managed.look_again_at)
             ready -= sum(pods.active[uid].view.ready for uid in self.delete)
             goal = self._completed(done, active)
             if goal is None:
@@ -219,71 +204,6 @@ class _Sync:
                     delayed[pod.view.index] = pod
         return delayed
 
-    def _manage(self, state: JobState, done: int, delayed: dict[int, JobPod]) -> int:
-        """Make or delete pods; how many are active then."""
-        terms, pods = self.terms, self.pods
-        active = len(pods.active)
-        if state.view.suspended:
-            # These pods are taken in without being counted as failed.
-            self.delete += pods.active
-            self.counted += pods.active
-            return 0
-        if terms.completions is None:
-            wanted = active if done else terms.parallelism
-        else:
-            wanted = max(0, min(terms.completions - done, terms.parallelism))
-        if active > wanted:
-            surplus = sorted(pods.active.values(), key=_removal_order)[: active - wanted]
-            self.delete += [pod.view.uid for pod in surplus]
-            self.counted += [pod.view.uid for pod in surplus]
-            return wanted
-        missing = wanted - active - (len(pods.terminating) if terms.replace_failed_only else 0)
-        if missing <= 0:
-            return active
-        if terms.backoff_limit_per_index is None:
-            wait_until = ready_again_at(state.failures, state.last_failure_at)
-            if wait_until is not None and wait_until > self.now:
-                self._look_again(wait_until)
-                # The controller writes 0 active pods while it waits, whatever runs on.
-                return 0
-            indexes = self._pending(state, missing) if terms.indexed else [None] * missing
-            self.create += [NewPod(index) for index in indexes]
-            return active + len(self.create)
-        return self._manage_by_index(state, missing, delayed, active)
-
-    def _manage_by_index(self, state: JobState, missing: int, delayed: dict[int, JobPod], active: int) -> int:
-        waits = []
-        for index in self._pending(state, missing):
-            pod = delayed.get(index) if index is not None else None
-            failures, ignored = (pod.index_failures, pod.index_ignored) if pod is not None else (0, 0)
-            if pod is not None:
-                wait_until = ready_again_at(failures + ignored + 1, finished_at(pod.view))
-                if wait_until is not None and wait_until > self.now:
-                    waits.append(wait_until)
-                    continue
-                counts = self._counts(pod)
-                failures, ignored = failures + counts, ignored + (not counts)
-            self.create.append(NewPod(index, failures, ignored))
-        if waits:
-            self._look_again(min(waits))
-            if not self.create:
-                return 0
-        return active + len(self.create)
-
-    def _pending(self, state: JobState, count: int) -> list[int | None]:
-        """The lowest indexes that have neither ended nor a pod."""
-        taken = {pod.view.index for pod in self.pods.active.values()}
-        if self.terms.replace_failed_only:
-            taken |= {pod.view.index for pod in self.pods.terminating.values()}
-        taken |= state.succeeded_indexes | state.failed_indexes
-        pending: list[int | None] = []
-        for index in range(self.terms.completions or 0):
-            if len(pending) == count:
-                break
-            if index not in taken:
-                pending.append(index)
-        return pending
-
     def _completed(self, done: int, active: int) -> Condition | None:
         completions = self.terms.completions
         complete = done > 0 if completions is None else done >= completions
@@ -352,9 +272,3 @@ class _Sync:
 
 def _failure_order(pod: JobPod) -> tuple[int, float]:
     return pod.index_failures + pod.index_ignored, finished_at(pod.view)
-
-
-def _removal_order(pod: JobPod) -> tuple[bool, int, bool, float]:
-    """Pods that are least far go first; of equal ones the newest."""
-    view = pod.view
-    return bool(view.node), _PHASES.get(view.phase, 2), view.ready, -(view.created_at or 0.0)

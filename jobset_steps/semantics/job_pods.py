@@ -16,7 +16,7 @@ __all__ = ["JobPod", "JobPods", "finished_at"]
 
 @dataclass(frozen=True, slots=True)
 class JobPod:
-    """One pod as its Job sees it. `view.index` is its completion index, -1 in a NonIndexed Job.
+    """One pod as its Job sees it. `view.index` is its completion index, 0 in a NonIndexed Job.
 
     `counted`: the Job's status has taken it in (in the API: its tracking finalizer is gone). `index_failures` and
     `index_ignored` are the failures of its index before it, used with backoffLimitPerIndex.
