@@ -100,6 +100,7 @@ class Handle:
         self._wake: float | None = None
         self._lock = threading.Lock()
         self._view: View | None = None
+        self._watched = ""
         self._subscriptions: list[Subscription] = []
 
     def end(self, request: EndRequest) -> None:
@@ -264,11 +265,22 @@ class Runner:
         raise AssertionError(f"nobody carries out {action}")
 
     def _watch(self, handle: Handle) -> None:
-        """Open the watch once there is a JobSet to watch."""
-        if handle.state.uid and not handle._subscriptions:
-            handle._subscriptions.append(self._cluster.watch(handle.state.name, handle._notify))
+        """Watch the JobSet that the step waits for: none before it is made, another one in a new generation."""
+        name = handle.state.watching
+        if name == handle._watched:
+            return
+        self._unwatch(handle)
+        handle._watched = name
+        if name:
+            handle._subscriptions.append(self._cluster.watch(name, handle._notify))
             if handle._hooks.log is not None:
-                handle._subscriptions.append(self._cluster.follow(handle.state.name, handle._hooks.log))
+                handle._subscriptions.append(self._cluster.follow(name, handle._hooks.log))
+
+    def _unwatch(self, handle: Handle) -> None:
+        for subscription in handle._subscriptions:
+            subscription.close()
+        handle._subscriptions.clear()
+        handle._take()
 
     def _finish(self, handle: Handle, outcome: Outcome) -> None:
         handle.outcome = outcome
@@ -277,9 +289,7 @@ class Runner:
 
     def _forget(self, handle: Handle) -> None:
         self._live.discard(handle)
-        for subscription in handle._subscriptions:
-            subscription.close()
-        handle._subscriptions.clear()
+        self._unwatch(handle)
 
     def _broke(self, handle: Handle, error: BaseException) -> None:
         """Our own defect: this step ends without a verdict, its JobSet and the other steps go on."""
