@@ -22,7 +22,10 @@ Bool = Annotated[bool, Strict()]
 class Model(BaseModel):
     """Immutable; unknown fields are errors; either spelling of a name is taken."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+    # Validators are built when a model is first used: authoring imports many and uses few.
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, defer_build=True
+    )
 
     @model_serializer(mode="wrap")
     def _without_unset(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
