@@ -61,6 +61,15 @@ def test_a_pod_template_may_be_a_model_of_the_kubernetes_client() -> None:
     assert read == {"spec": {"containers": [{"name": "main", "image": "i", "imagePullPolicy": "Never"}]}}
 
 
+def test_a_pod_template_may_hold_models_of_hera() -> None:
+    from hera.workflows.models import Container
+
+    pod = {"spec": {"containers": [Container(name="main", image="i", image_pull_policy="Never")]}}
+    tree = changed(jobset(), "spec.replicatedJobs.0.template.spec.template", pod)
+    read = JobSet.from_dict(tree).to_dict()["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+    assert read == {"spec": {"containers": [{"name": "main", "image": "i", "imagePullPolicy": "Never"}]}}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
