@@ -62,7 +62,8 @@ def stretch_of(spec: JobSet, view: View) -> Stretch:
     """What the seconds that pass now are counted as.
 
     Queued: suspended, or all pods held back by scheduling gates. Starting: a pod that should exist by now is neither
-    ready nor finished. Counted from the JobSet's own status, which counts child Jobs in just that way.
+    ready nor finished. Counted from the JobSet's own status, which counts child Jobs in just that way, and where that lags
+    from the pods.
     """
     jobset = view.jobset
     if jobset is None:
@@ -75,7 +76,9 @@ def stretch_of(spec: JobSet, view: View) -> Stretch:
     statuses = {status.name: status for status in jobset.replicated_jobs}
     for job in _due(spec, jobset):
         status = statuses.get(job.name)
-        if status is None or status.ready + status.succeeded + status.failed < _replicas(job):
+        counted = 0 if status is None else status.ready + status.succeeded + status.failed
+        # A pod that ends is no longer ready before its Job has counted it: its JobSet has not begun to start again.
+        if counted < _replicas(job) and not _all_up(job, current):
             return Stretch.STARTING
     return Stretch.RUNNING if statuses else Stretch.STARTING
 
@@ -238,6 +241,23 @@ def _pods(view: View) -> list[PodView]:
     """The pods of the current attempt that are still there."""
     attempt = view.jobset.restarts if view.jobset else 0
     return [pod for pod in view.pods if pod.attempt == attempt and not pod.gone]
+
+
+def _all_up(job: ReplicatedJob, current: Sequence[PodView]) -> bool:
+    """Whether every pod that the replicated job has is there, and each is ready or has ended."""
+    spec = job.template.spec
+    parallelism = 1 if spec.parallelism is None else spec.parallelism
+    pods = [pod for pod in current if pod.replicated_job == job.name]
+    wanted = _replicas(job) * min(parallelism, parallelism if spec.completions is None else spec.completions)
+    return len(pods) >= wanted and all(pod.ready or _ended(pod) for pod in pods)
+
+
+def _ended(pod: PodView) -> bool:
+    """Whether the pod's containers have all ended, although its phase may not say so yet."""
+    containers = [container for container in pod.containers if not container.init]
+    return pod.finished or (
+        bool(containers) and all(container.state == "terminated" for container in containers)
+    )
 
 
 def _gated(pod: PodView) -> bool:
