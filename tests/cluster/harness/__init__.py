@@ -1,4 +1,5 @@
-"""A throw-away one-node Kubernetes on this machine: real API server, kubelet, JobSet, Argo and Kueue, built from Go modules.
+"""A throw-away one-node Kubernetes on this machine: real API server, kubelet, JobSet, Argo and Kueue.
 
-`python -m tests.cluster.harness up` starts it and prints its KUBECONFIG, `down` ends it. Nothing comes from an image registry.
+All is built from Go modules and nothing comes from an image registry. `python -m tests.cluster.harness up` starts it and prints
+its KUBECONFIG, `down` ends it.
 """

@@ -35,7 +35,7 @@ class _Layer:
 
     def __init__(self) -> None:
         self._buffer = io.BytesIO()
-        self._tar = tarfile.open(fileobj=self._buffer, mode="w")
+        self._tar = tarfile.TarFile(fileobj=self._buffer, mode="w")
         self._seen: set[str] = set()
 
     def directory(self, path: str, mode: int = 0o755) -> None:
@@ -125,10 +125,8 @@ def _tops(project: Path) -> list[Path]:
     base = {
         Path(sysconfig.get_path(kind, vars={"base": sys.base_prefix})) for kind in ("stdlib", "platstdlib")
     }
-    return sorted(packages | {path for path in base if path.name != "site-packages"}) + [
-        project / "jobset_steps",
-        project / "pipelines",
-    ]
+    libraries = sorted(packages | {path for path in base if path.name != "site-packages"})
+    return [*libraries, project / "jobset_steps", project / "pipelines"]
 
 
 def _busybox_layer() -> bytes:

@@ -1,4 +1,4 @@
-"""What the test cluster needs of a machine: root, Linux, Go, and some Debian packages. Says what is missing and how to get it."""
+"""What the test cluster needs of a machine: root, Linux, Go, and some Debian packages. Says what is missing."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobset_steps.clusters.scripts import Case, PodScript, Scripts
+from jobset_steps.clusters.simulated.scripts import Case, PodScript, Scripts
 from jobset_steps.observed import View
 
 __all__ = ["case", "ended", "manifest", "replicated", "scripts"]

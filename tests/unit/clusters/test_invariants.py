@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated_sets import ended, manifest, replicated
 
-from jobset_steps.clusters.scripts import PodRun, PodScript
 from jobset_steps.clusters.simulated import SimulatedCluster
+from jobset_steps.clusters.simulated.scripts import PodRun, PodScript
 from jobset_steps.errors import ApiError
 from jobset_steps.observed import View
 from jobset_steps.semantics.children import child_job_name

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from simulated_sets import case, ended, manifest, replicated, scripts
 
-from jobset_steps.clusters.scripts import PodScript, Scripts
 from jobset_steps.clusters.simulated import SimulatedCluster
+from jobset_steps.clusters.simulated.scripts import PodScript, Scripts
 from jobset_steps.errors import ApiError, BadInput
 from jobset_steps.observed import JobSetView, PodView, View
 

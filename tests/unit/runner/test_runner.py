@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from virtual import hooks, plan, simulated
 
-from jobset_steps.clusters.scripts import Case, PodScript, Scripts
+from jobset_steps.clusters.simulated.scripts import Case, PodScript, Scripts
 from jobset_steps.outcome import Outcome, Verdict
 from jobset_steps.runner import Hooks, manifest_of
 from jobset_steps.supervisor.inputs import EndCause, EndRequest, Progress, Say

@@ -7,8 +7,8 @@ from concurrent.futures import Executor, Future
 from queue import Empty
 from typing import Any
 
-from jobset_steps.clusters.scripts import Scripts
 from jobset_steps.clusters.simulated import SimulatedCluster
+from jobset_steps.clusters.simulated.scripts import Scripts
 from jobset_steps.outcome import Outcome
 from jobset_steps.runner import Hooks, Inputs, Item, Runner
 from jobset_steps.spec.defaults import with_defaults

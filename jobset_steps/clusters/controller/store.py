@@ -13,8 +13,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from jobset_steps.clusters.kubelet import Kubelet, PodStart
-from jobset_steps.clusters.objects import GonePods, HeldJob, HeldJobSet
+from jobset_steps.clusters.controller.kubelet import Kubelet, PodStart
+from jobset_steps.clusters.controller.objects import GonePods, HeldJob, HeldJobSet
 from jobset_steps.observed import JobSetView, JobView, PodView, View
 from jobset_steps.semantics.admission import Admission
 from jobset_steps.semantics.child_jobs import ChildJobs

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from jobset_steps.clusters.kubelet import PodStart
-from jobset_steps.clusters.scripts import PodRun, PodScript
+from jobset_steps.clusters.controller.kubelet import PodStart
+from jobset_steps.clusters.simulated.scripts import PodRun, PodScript
 from jobset_steps.observed import Condition, ContainerView, EventView, PodView
 
 __all__ = ["ScriptedKubelet", "Surroundings"]

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from jobset_steps.clusters.kubelet import Kubelet, PodStart
-from jobset_steps.clusters.objects import HeldJob, HeldJobSet
-from jobset_steps.clusters.store import Store
+from jobset_steps.clusters.controller.kubelet import Kubelet, PodStart
+from jobset_steps.clusters.controller.objects import HeldJob, HeldJobSet
+from jobset_steps.clusters.controller.store import Store
 from jobset_steps.errors import ApiError
 from jobset_steps.observed import EventView, PodView, View
 from jobset_steps.semantics.admission import admit

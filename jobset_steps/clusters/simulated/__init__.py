@@ -13,9 +13,9 @@ from typing import Any
 
 from jobset_steps.clusters import Notify, Stored, Subscription
 from jobset_steps.clusters.controller import Controller, PodStart
-from jobset_steps.clusters.faults import Faults
-from jobset_steps.clusters.scripted_kubelet import ScriptedKubelet
-from jobset_steps.clusters.scripts import PodRun, PodScript, Scripts
+from jobset_steps.clusters.simulated.faults import Faults
+from jobset_steps.clusters.simulated.scripted_kubelet import ScriptedKubelet
+from jobset_steps.clusters.simulated.scripts import PodRun, PodScript, Scripts
 from jobset_steps.errors import ApiError
 from jobset_steps.observed import EventView, PodView, View
 
