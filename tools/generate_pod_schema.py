@@ -1,6 +1,7 @@
 """Writes jobset_steps/spec/schema/pod.json anew from a running API server: `python -m tools.generate_pod_schema [KUBECONFIG]`.
 
-Takes names, types and enums of all that a pod template can hold from the server's OpenAPI document, and nothing else.
+Takes names, types, enums and the keys of lists of all that a pod template or a claim can hold from the
+server's OpenAPI document, and nothing else. Metadata is taken as JobSet's CRD has it, which knows fewer fields.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ __all__ = ["main", "shrink"]
 
 _ROOTS = ("io.k8s.api.core.v1.PodTemplateSpec", "io.k8s.api.core.v1.PersistentVolumeClaim")
 _TARGET = Path(__file__).parents[1] / "jobset_steps" / "spec" / "schema" / "pod.json"
+# What is left of ObjectMeta inside a CRD.
+_EMBEDDED_METADATA = ("annotations", "finalizers", "labels", "name", "namespace")
 
 
 def shrink(document: dict[str, Any]) -> dict[str, Any]:
-    """Definitions reachable from the roots, each field as a type: "string", "[X]", "{X}", an enum's list, or a name."""
+    """Definitions reachable from the roots: each field's type."""
     schemas = document["components"]["schemas"]
     found: dict[str, Any] = {}
     open_ = list(_ROOTS)
@@ -30,7 +33,8 @@ def shrink(document: dict[str, Any]) -> dict[str, Any]:
             continue
         found[short] = {}
         for field, schema in sorted((schemas[name].get("properties") or {}).items()):
-            found[short][field] = _type(schema, open_, schemas)
+            if short != "ObjectMeta" or field in _EMBEDDED_METADATA:
+                found[short][field] = _type(schema, open_, schemas)
     return {name: found[name] for name in sorted(found)}
 
 
@@ -44,7 +48,10 @@ def _type(schema: dict[str, Any], open_: list[str], schemas: dict[str, Any]) -> 
         open_.append(name)
         return name.rsplit(".", 1)[1]
     if schema.get("type") == "array":
-        return {"list": _type(schema["items"], open_, schemas)}
+        listed = {"list": _type(schema["items"], open_, schemas)}
+        if schema.get("x-kubernetes-list-type") in ("map", "set"):
+            listed["keys"] = _keys(schema, schemas)
+        return listed
     if schema.get("type") == "object":
         extra = schema.get("additionalProperties")
         return {"map": _type(extra, open_, schemas)} if extra else "any"
@@ -53,10 +60,21 @@ def _type(schema: dict[str, Any], open_: list[str], schemas: dict[str, Any]) -> 
     return _scalar("", schema)
 
 
+def _keys(schema: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
+    """The fields by which items of a list must differ, with their defaults; none of them: by the whole item."""
+    names = schema.get("x-kubernetes-list-map-keys") or ()
+    item = schema["items"]
+    refs = [part["$ref"] for part in (*item.get("allOf", ()), item) if "$ref" in part]
+    fields = schemas[refs[0].rsplit("/", 1)[1]]["properties"] if refs else {}
+    return {name: fields[name].get("default") for name in names}
+
+
 def _scalar(name: str, schema: dict[str, Any]) -> str:
-    """Quantities and int-or-strings are named; what has no type can be anything."""
+    """Quantities and int-or-strings are named; whole numbers have their size; what has no type can be anything."""
     if name in ("Quantity", "IntOrString", "Time", "MicroTime"):
         return name.lower()
+    if schema.get("type") == "integer":
+        return str(schema.get("format", "int64"))
     return str(schema.get("type", "any"))
 
 

@@ -8,21 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from typing import Any
 
 from jobset_steps.spec.fault import Fault
 from jobset_steps.spec.rules import forms
+from jobset_steps.spec.rules.quantity import amount_of
 from jobset_steps.spec.rules.structure import structure_faults
 
 __all__ = ["pod_faults"]
 
 _PORT_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
-_UNITS: dict[str, int | Decimal] = {
-    "": 1, "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12,
-    "P": 10**15, "E": 10**18, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60,
-}  # fmt: skip
-_AMOUNT = re.compile(r"([+-]?[0-9.]+)(?:([a-zA-Z]*)|[eE]([+-]?\d+))")
 
 
 def pod_faults(
@@ -184,19 +179,11 @@ def _resources(path: str, resources: Mapping[str, Any]) -> Iterator[Fault]:
     limits = resources.get("limits") or {}
     for kind in ("limits", "requests"):
         for name, value in (resources.get(kind) or {}).items():
-            if (amount := _amount(value)) is not None and amount < 0:
+            if (amount := amount_of(value)) is not None and amount < 0:
                 yield Fault(f"{path}.{kind}.{name}", "quantity", "at least 0", value)
     for name, value in (resources.get("requests") or {}).items():
-        request, limit = _amount(value), _amount(limits.get(name))
+        request, limit = amount_of(value), amount_of(limits.get(name))
         if request is not None and limit is not None and request > limit:
             yield Fault(
                 f"{path}.requests.{name}", "request-above-limit", f"at most the limit, {limits[name]}", value
             )
-
-
-def _amount(value: Any) -> Decimal | None:
-    match = _AMOUNT.fullmatch(str(value)) if value is not None else None
-    if match is None:
-        return None
-    number, unit, exponent = match.groups()
-    return Decimal(number) * (Decimal(10) ** int(exponent) if exponent else _UNITS.get(unit or "", 1))

@@ -1,24 +1,22 @@
-"""Names, types and enums of everything in a pod template, held against the API server's own OpenAPI document.
+"""Names, types, sizes and enums of everything in a pod template, held against the API server's own OpenAPI document.
 
 The document is in schema/pod.json, shrunk by tools/generate_pod_schema. What a lenient client drops without a word is an
-error here.
+error here; null counts as unset, as it does for the server.
 """
 
 from __future__ import annotations
 
 import difflib
 import json
-import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
 
 from jobset_steps.spec.fault import Fault
+from jobset_steps.spec.rules.quantity import amount_of
 
-__all__ = ["structure_faults"]
-
-_QUANTITY = re.compile(r"[+-]?(\d+|\d+\.\d*|\.\d+)(m|n|u|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?\d+)?")
+__all__ = ["settled", "structure_faults"]
 
 
 @cache
@@ -33,6 +31,30 @@ def structure_faults(path: str, value: Any, definition: str) -> Iterator[Fault]:
     yield from _check(path, value, definition)
 
 
+def settled(value: Any, type_: Any) -> Any:
+    """A value of the right shape as the server reads it: fields that are null are not there, null items are empty."""
+    if isinstance(type_, Mapping):
+        if "list" in type_:
+            return [settled(_empty(type_["list"]) if item is None else item, type_["list"]) for item in value]
+        if "map" in type_:
+            inner = type_["map"]
+            return {
+                key: settled(_empty(inner) if item is None else item, inner) for key, item in value.items()
+            }
+        return value
+    if type_ in _SCALARS or type_ == "any":
+        return value
+    fields = _definitions()[type_]
+    return {key: settled(item, fields[key]) for key, item in value.items() if item is not None}
+
+
+def _empty(type_: Any) -> Any:
+    """What null stands for inside a list or a map."""
+    if isinstance(type_, Mapping):
+        return [] if "list" in type_ else {} if "map" in type_ else ""
+    return {"string": "", "int32": 0, "int64": 0, "boolean": False, "quantity": "0"}.get(type_, {})
+
+
 def _check(path: str, value: Any, type_: Any) -> Iterator[Fault]:
     if value is None or type_ == "any":
         return
@@ -42,7 +64,7 @@ def _check(path: str, value: Any, type_: Any) -> Iterator[Fault]:
         right, name = _SCALARS[type_]
         if not right(value):
             yield Fault(path, "type", f"must be {name}", value)
-        elif type_ == "quantity" and not _QUANTITY.fullmatch(str(value)):
+        elif type_ == "quantity" and amount_of(value) is None:
             yield Fault(path, "quantity", "must be a quantity", value, 'such as "500m", "2", "4Gi"')
     elif not isinstance(value, Mapping):
         yield Fault(path, "type", "must be a mapping", value)
@@ -59,44 +81,62 @@ def _check(path: str, value: Any, type_: Any) -> Iterator[Fault]:
 
 
 def _composite(path: str, value: Any, type_: Mapping[str, Any]) -> Iterator[Fault]:
-    (kind, inner), *_ = type_.items()
-    if kind == "list":
+    if "list" in type_:
         if not isinstance(value, list | tuple):
             yield Fault(path, "type", "must be a list", value)
             return
-        for index, item in enumerate(value):
-            yield from _check(f"{path}[{index}]", item, inner)
-    elif kind == "map":
+        faults = [
+            fault for i, item in enumerate(value) for fault in _check(f"{path}[{i}]", item, type_["list"])
+        ]
+        yield from faults
+        if "keys" in type_ and not faults:
+            yield from _repeated(path, settled(value, type_), type_["keys"])
+    elif "map" in type_:
         if not isinstance(value, Mapping):
             yield Fault(path, "type", "must be a mapping", value)
             return
         for key, item in value.items():
-            yield from _check(f"{path}.{key}", item, inner)
-    elif value not in inner:
-        if isinstance(value, str):
-            close = difflib.get_close_matches(value, inner)
-            yield Fault(
-                path,
-                "enum",
-                f"one of {', '.join(inner)}",
-                value,
-                f"did you mean {close[0]}?" if close else None,
-            )
-        else:
-            yield Fault(path, "type", f"must be text, one of {', '.join(inner)}", value)
+            yield from _check(f"{path}.{key}", item, type_["map"])
+    elif not isinstance(value, str):
+        yield Fault(path, "type", f"must be text, one of {', '.join(type_['enum'])}", value)
+    elif value and value not in type_["enum"]:
+        # Empty text counts as unset; rules that know a field where it does not say so themselves.
+        close = difflib.get_close_matches(value, type_["enum"])
+        passes = f"did you mean {close[0]}?" if close else None
+        yield Fault(path, "enum", f"one of {', '.join(type_['enum'])}", value, passes)
 
 
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _repeated(path: str, items: list[Any], keys: Mapping[str, Any]) -> Iterator[Fault]:
+    """Items that are the same in every key; without keys, the same altogether."""
+    seen: dict[Any, int] = {}
+    for index, item in enumerate(items):
+        identity = tuple(item.get(key) or default for key, default in keys.items()) if keys else item
+        if identity in seen:
+            where, given = f"{path}[{index}]", " ".join(map(str, identity)) if keys else identity
+            if len(keys) == 1:
+                where += f".{next(iter(keys))}"
+            yield Fault(where, "duplicate", f"already at index {seen[identity]}", given, "each once")
+        seen.setdefault(identity, index)
+
+
+def _whole(value: Any, bits: int) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+        return False
+    return bool(-(2 ** (bits - 1)) <= value < 2 ** (bits - 1))
 
 
 _SCALARS: dict[str, Any] = {
     "string": (lambda value: isinstance(value, str), 'text (write numbers and true in quotes: "1")'),
-    "integer": (lambda value: isinstance(value, int) and not isinstance(value, bool), "a whole number"),
-    "number": (_number, "a number"),
+    "int32": (lambda value: _whole(value, 32), "a whole number of at most 32 bits"),
+    "int64": (lambda value: _whole(value, 64), "a whole number of at most 64 bits"),
     "boolean": (lambda value: isinstance(value, bool), "true or false"),
-    "quantity": (lambda value: isinstance(value, str) or _number(value), "a quantity"),
-    "intorstring": (lambda value: isinstance(value, str) or _number(value), "a number or text"),
+    "quantity": (
+        lambda value: isinstance(value, str | int | float) and not isinstance(value, bool),
+        "a quantity",
+    ),
+    "intorstring": (
+        lambda value: isinstance(value, str) or _whole(value, 32),
+        "a number or text",
+    ),
     "time": (lambda value: isinstance(value, str), "a time"),
-    "microtime": (lambda value: isinstance(value, str), "a time"),
 }
