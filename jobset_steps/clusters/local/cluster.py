@@ -87,7 +87,7 @@ class LocalCluster:
         self._controller = Controller(self._kubelet, namespace=namespace, uids=lambda: str(uuid.uuid4()))
         self._locks = Locks(self.root)
         self._manifests: dict[str, Mapping[str, Any]] = {}
-        self._watches = Watches(self._controller)
+        self._watches = Watches(self._controller, self._elsewhere)
         self._followers: list[Follower] = []
         self._closing = False
         self._failure: BaseException | None = None
@@ -148,12 +148,14 @@ class LocalCluster:
         """A complete View. Raises unavailable for a JobSet that another process runs: only that one can read it."""
         with self._lock:
             self._check_open()
-            if self._controller.uid_of(name) is None and self._locks.held_elsewhere(name):
-                raise ApiError("unavailable", f"JobSet {name} is run by another process of this machine")
+            if (elsewhere := self._elsewhere(name)) is not None:
+                raise elsewhere
             return self._controller.view(name, self._now(), events=events)
 
     def watch(self, name: str, notify: Notify) -> Subscription:
-        """Call notify, from the cluster's thread, with the first View and after every change."""
+        """Call notify, from the cluster's thread, with the first View and after every change; with unavailable for a JobSet
+        that another process runs.
+        """
         with self._lock:
             self._check_open()
             watch = self._watches.add(name, notify)
@@ -304,6 +306,12 @@ class LocalCluster:
     def _now(self) -> float:
         # POSIX seconds that never go back.
         return time.monotonic() + self._offset
+
+    def _elsewhere(self, name: str) -> ApiError | None:
+        """Why nothing can be said of a JobSet that another process runs; None for all others."""
+        if self._controller.uid_of(name) is None and self._locks.held_elsewhere(name):
+            return ApiError("unavailable", f"JobSet {name} is run by another process of this machine")
+        return None
 
     def _check_open(self) -> None:
         if self._failure is not None:

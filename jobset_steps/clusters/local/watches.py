@@ -42,8 +42,8 @@ class Watch:
 class Watches:
     """All subscriptions of one cluster. Called under its lock, but for `Watch.close`."""
 
-    def __init__(self, controller: Controller) -> None:
-        self._controller = controller
+    def __init__(self, controller: Controller, elsewhere: Callable[[str], ApiError | None]) -> None:
+        self._controller, self._elsewhere = controller, elsewhere
         self._watches: dict[int, Watch] = {}
 
     def add(self, name: str, notify: Notify) -> Watch:
@@ -56,14 +56,17 @@ class Watches:
         """Those that are on."""
         return list(self._watches.values())
 
-    def news(self, changed: Collection[str], now: float) -> list[tuple[Watch, View]]:
+    def news(self, changed: Collection[str], now: float) -> list[tuple[Watch, View | ApiError]]:
         """What to tell whom, to be told once the lock is released."""
-        news = []
+        news: list[tuple[Watch, View | ApiError]] = []
         for watch in self.all():
             if watch.new or watch.name in changed:
-                view = self._controller.view(watch.name, now, gone_after=watch.gone_number)
+                # That it is not here says nothing of a JobSet that another process runs.
+                seen = self._elsewhere(watch.name) or self._controller.view(
+                    watch.name, now, gone_after=watch.gone_number
+                )
                 watch.new, watch.gone_number = False, self._controller.gone_number
-                news.append((watch, view))
+                news.append((watch, seen))
         return news
 
     def _forget(self, watch: Watch) -> None:

@@ -165,3 +165,17 @@ def test_holes_are_filled_from_the_command_line(tmp_path: Path) -> None:
     code, _, err = ended(started(tmp_path, tree, "--set", 'data="a b"'))
     assert code == 0
     assert "| data is a b" in err
+
+
+def test_a_second_process_of_the_same_run_waits_for_the_first_and_ends_alike(tmp_path: Path) -> None:
+    tree = jobset(replicated("leader", sh("echo leads; sleep 3")))
+    first = started(tmp_path, tree, "--run", "r1")
+    assert first.stderr is not None
+    while "Running" not in first.stderr.readline():
+        assert first.poll() is None
+
+    second = ended(started(tmp_path, tree, "--run", "r1"))
+
+    assert (ended(first)[0], second[0]) == (0, 0)
+    assert "Succeeded" in second[1]
+    assert "leads" not in second[2], "trained once"
