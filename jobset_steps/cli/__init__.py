@@ -5,7 +5,7 @@ Whatever goes wrong ends with the exit code of the README's table and one readab
 
 from __future__ import annotations
 
-import os
+import io
 import sys
 import tempfile
 import traceback
@@ -24,6 +24,7 @@ from jobset_steps.spec.fault import InvalidSpec
 __all__ = ["main"]
 
 _USAGE = 64
+_NOBODY_READS = 141  # As of a program that SIGPIPE ends: 0 would say that nothing is wrong.
 # typer carries its own copy of click in some versions and depends on it in others: this is ClickException of either.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[2]
 
@@ -47,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             prog_name="jobset-steps",
             standalone_mode=False,
         )
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except InvalidSpec as error:
         for fault in error.faults:
@@ -63,9 +66,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except typer.Abort:
         return 130
     except BrokenPipeError:
-        # Whoever read our output has left; what else would be flushed at exit has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        from jobset_steps.launch.lines import give_up
+
+        give_up(sys.stdout)
+        return _NOBODY_READS
     except Exception as error:
         print(f"jobset-steps: {type(error).__name__}: {error}\n{_kept(error)}", file=sys.stderr)
         return StepError.exit_code
@@ -80,4 +84,8 @@ def _kept(error: Exception) -> str:
 
 def console() -> None:
     """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal of another encoding shows escapes, and is no reason to fail.
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(main())

@@ -13,6 +13,7 @@ from collections import deque
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
+from jobset_steps.launch.lines import tell
 from jobset_steps.supervisor.inputs import Progress, Say
 from jobset_steps.supervisor.state import StepState
 
@@ -51,7 +52,8 @@ class View(Protocol):
 
 def open_view(*, plain: bool) -> View:
     """The live view if standard error is a terminal that wants one, else lines."""
-    wants = sys.stderr.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    terminal = sys.stderr is not None and sys.stderr.isatty()  # None where it was closed.
+    wants = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     return Live() if wants and not plain else Lines()
 
 
@@ -76,14 +78,14 @@ class Lines:
 
     def log(self, line: str) -> None:
         """See View."""
-        print(f"  | {line}", file=sys.stderr, flush=True)
+        tell(f"  | {line}", sys.stderr)
 
     def notice(self, text: str) -> None:
         """See View."""
         self._line(f"Note: {text}")
 
     def _line(self, text: str) -> None:
-        print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+        tell(f"{time.strftime('%H:%M:%S')} {text}", sys.stderr)
 
 
 _COLOURS = {

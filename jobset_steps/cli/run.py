@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import time
 import uuid
@@ -87,12 +88,13 @@ def run(
         _outputs(output, report or []),
     )
     from jobset_steps.launch import process_exit_code
+    from jobset_steps.launch.lines import tell
 
     outcome = _run(request, on, namespace, kubeconfig, plain)
     from jobset_steps.report import lines
 
     for line in lines(outcome):
-        print(line, flush=True)
+        tell(line, sys.stdout)
     return process_exit_code(outcome, request.on_failure)
 
 

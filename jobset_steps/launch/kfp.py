@@ -19,6 +19,7 @@ from jobset_steps import report as reports
 from jobset_steps.errors import BadInput, StepError
 from jobset_steps.launch.host import Host
 from jobset_steps.launch.launch import LaunchRequest, launch, plan_of, process_exit_code
+from jobset_steps.launch.lines import tell
 from jobset_steps.launch.places import open_cluster
 from jobset_steps.outcome import Outcome
 from jobset_steps.spec.budgets import Budgets
@@ -151,4 +152,4 @@ def _said() -> Callable[[Say], None]:
 
 
 def _print(line: str) -> None:
-    print(line, flush=True)
+    tell(line, sys.stdout)

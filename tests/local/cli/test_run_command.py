@@ -179,3 +179,37 @@ def test_a_second_process_of_the_same_run_waits_for_the_first_and_ends_alike(tmp
     assert (ended(first)[0], second[0]) == (0, 0)
     assert "Succeeded" in second[1]
     assert "leads" not in second[2], "trained once"
+
+
+def test_who_stops_reading_ends_no_training(tmp_path: Path) -> None:
+    tree = jobset(replicated("leader", sh("echo leads; sleep 1; echo ünï; exit 3")))
+    process = started(tmp_path, tree, "-o", str(tmp_path / "o.json"))
+    assert process.stdout is not None
+    assert process.stderr is not None
+
+    process.stdout.close()
+    process.stderr.close()
+
+    assert process.wait(60) == 1
+    assert json.loads((tmp_path / "o.json").read_text())["verdict"] == "Failed"
+
+
+def test_an_output_of_another_encoding_shows_escapes(tmp_path: Path) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(yaml.safe_dump(jobset(replicated("leader", sh("echo ünï; exit 3")))))
+
+    ran = subprocess.run(
+        [sys.executable, "-m", "jobset_steps.cli", "run", str(spec)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={
+            **os.environ,
+            "JOBSET_STEPS_HOME": str(tmp_path / "home"),
+            "PYTHONPATH": str(ROOT),
+            "PYTHONIOENCODING": "ascii",
+        },
+    )
+
+    assert (ran.returncode, r"\xfcn\xef" in ran.stdout) == (1, True)
