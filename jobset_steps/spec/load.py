@@ -6,7 +6,9 @@ written twice, another kind of object.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,8 @@ def read_document(text: str) -> dict[str, Any]:
         documents = [document for document in yaml.load_all(text, Loader=_Loader) if document is not None]
     except yaml.YAMLError as error:
         raise InvalidSpec([Fault("", "yaml", _where(error))]) from None
+    except RecursionError:
+        raise InvalidSpec([Fault("", "yaml", "is nested too deeply")]) from None
     if len(documents) != 1:
         message = "one JobSet document is needed"
         raise InvalidSpec([Fault("", "documents", message, len(documents), "one file for each")])
@@ -63,7 +67,27 @@ def read_document(text: str) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as kubectl reads it: strings stay strings where YAML 1.1 would make dates, and no key comes twice."""
+    """YAML as kubectl reads it: nothing that JSON has not, strings stay strings where YAML 1.1 would make dates or count in
+    sixties, no key comes twice, and aliases neither go in circles nor multiply.
+    """
+
+    def construct_document(self, node: yaml.Node) -> Any:
+        sizes: dict[int, int] = {}
+        if _size(node, sizes) > len(sizes) + _ALIASED:
+            message = f"aliases make more than {_ALIASED} values out of it"
+            raise yaml.constructor.ConstructorError(None, None, message, node.start_mark)
+        return super().construct_document(node)
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            made = super().construct_object(node, deep)
+        except (ValueError, KeyError):
+            made = None
+        kind = node.tag.rpartition(":")[2]
+        if kind in ("int", "float", "bool") and (made is None or made in (inf, -inf) or made != made):
+            message = f"{node.value[:40]!r} is no {kind} here"
+            raise yaml.constructor.ConstructorError(None, None, message, node.start_mark)
+        return made
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[str] = set()
@@ -77,10 +101,39 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+_TAG = "tag:yaml.org,2002:"
+_NUMBERS = (f"{_TAG}int", f"{_TAG}float")
+_ALIASED, _DEEP = 100_000, 100
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    first: [
+        (tag, re.compile(f"(?!.*:)(?:{pattern.pattern})", re.X) if tag in _NUMBERS else pattern)
+        for tag, pattern in resolvers
+        if tag != f"{_TAG}timestamp"
+    ]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+_Loader.yaml_constructors = {
+    tag: constructor
+    for tag, constructor in yaml.SafeLoader.yaml_constructors.items()
+    if tag not in {f"{_TAG}{kind}" for kind in ("timestamp", "binary", "set", "omap", "pairs")}
+}
+
+
+def _size(node: yaml.Node, sizes: dict[int, int], depth: int = 0) -> int:
+    """How many values a node stands for with every alias written out. Raises ConstructorError for one within itself."""
+    if (known := sizes.get(id(node))) is not None and known > 0:
+        return known
+    if known == 0 or depth > _DEEP:
+        message = "an alias stands within what it names" if known == 0 else f"more than {_DEEP} levels deep"
+        raise yaml.constructor.ConstructorError(None, None, message, node.start_mark)
+    sizes[id(node)] = 0
+    size = 1
+    if isinstance(node, yaml.MappingNode):
+        size += sum(_size(part, sizes, depth + 1) for pair in node.value for part in pair)
+    elif isinstance(node, yaml.SequenceNode):
+        size += sum(_size(part, sizes, depth + 1) for part in node.value)
+    sizes[id(node)] = size
+    return size
 
 
 def _where(error: yaml.YAMLError) -> str:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from kubernetes import client
 
@@ -80,11 +81,32 @@ def test_a_pod_template_may_hold_models_of_hera() -> None:
         ("\n", "one JobSet document"),
         ("apiVersion: v1\nkind: Pod\n", "kind"),
         ("no-such-file.yaml", "cannot be read"),
+        ("a: !!int x\n", "line 1, column 4: 'x' is no int here"),
+        ("a: !!bool x\n", "'x' is no bool here"),
+        (f"a: {'9' * 5000}\n", "is no int here"),
+        ("a: .inf\n", "'.inf' is no float here"),
+        ("a: !!timestamp x\n", "timestamp"),
+        ("a: !!binary eA==\n", "binary"),
+        ("&a [*a]\n", "an alias stands within what it names"),
+        (
+            "".join(f"a{i}: &a{i} [{f'*a{i - 1}, ' * 9 if i else 'x'}]\n" for i in range(9)),
+            "aliases make",
+        ),
+        (f"a: {'[' * 200}{']' * 200}\n", "more than 100 levels deep"),
+        (f"a: {'[' * 5000}{']' * 5000}\n", "too deep"),
     ],
 )
 def test_what_cannot_be_read_is_one_message(text: str, message: str) -> None:
     with pytest.raises(InvalidSpec, match=message):
         load(text)
+
+
+def test_times_of_day_and_addresses_with_ports_stay_text() -> None:
+    tree = changed(
+        jobset(), "spec.replicatedJobs.0.template.spec.template.spec.containers.0.args", ["12:30", "1:2.5"]
+    )
+    text = yaml.safe_dump(tree).replace("'12:30'", "12:30").replace("'1:2.5'", "1:2.5")
+    assert load(text) == JobSet.from_dict(tree)
 
 
 @pytest.mark.parametrize(
