@@ -19,9 +19,10 @@ from kfp.dsl import pipeline_channel
 from jobset_steps import __version__
 from jobset_steps.spec.budgets import Budgets
 from jobset_steps.spec.check import check
+from jobset_steps.spec.defaults import with_defaults
 from jobset_steps.spec.fault import Fault, InvalidSpec
 from jobset_steps.spec.jobset import JobSet
-from jobset_steps.spec.template import Hole, SpecTemplate, template_of
+from jobset_steps.spec.template import Hole, SpecTemplate, kfp_type, template_of
 
 __all__ = ["IMAGE", "component", "jobset_step"]
 
@@ -29,12 +30,12 @@ IMAGE = f"jobset-steps:{__version__}"
 """The launcher image that a task runs in by default: the one of this version (components/image/Dockerfile)."""
 
 _TYPES = {
-    "String": "str",
-    "Integer": "int",
-    "Float": "float",
-    "Boolean": "bool",
-    "List": "list",
-    "Dict": "dict",
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "list": "list",
+    "object": "dict",
 }
 
 # Kubeflow copies the text of a component's function into the pipeline, so the function is made as text.
@@ -74,7 +75,9 @@ def jobset_step(
     outputs of other tasks anywhere. Raises InvalidSpec with every fault that can be known now.
     """
     made = template_of(spec) if isinstance(spec, Mapping) else spec
-    faults = list(made.check(waive=waive) if isinstance(made, SpecTemplate) else check(made, waive=waive))
+    faults = list(
+        made.check(waive=waive) if isinstance(made, SpecTemplate) else check(with_defaults(made), waive=waive)
+    )
     if on_failure not in ("fail", "branch"):
         faults.append(Fault("on_failure", "enum", "fail or branch", on_failure))
     if faults:
@@ -161,7 +164,10 @@ def _channel_of(hole: Hole) -> Any:
 def _kfp_type(hole: Hole) -> str:
     """The type of a hole's input: the upstream output's own; an artifact arrives as its URI."""
     channel_type = _channel_of(hole).channel_type
-    return _TYPES.get(channel_type, "Input[Artifact]") if isinstance(channel_type, str) else "str"
+    if not isinstance(channel_type, str):
+        return "str"
+    type_ = kfp_type(channel_type)
+    return "Input[Artifact]" if type_ is None else _TYPES[type_]
 
 
 def _never_cached(task: dsl.PipelineTask) -> dsl.PipelineTask:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from jobset_steps.spec.fault import Fault, InvalidSpec
 from jobset_steps.spec.jobset import JobSet
 
-__all__ = ["Hole", "HoleType", "SpecTemplate", "template_of"]
+__all__ = ["Hole", "HoleType", "SpecTemplate", "kfp_type", "template_of"]
 
 HoleType = Literal["string", "integer", "number", "boolean", "list", "object"]
 
@@ -55,14 +55,16 @@ class SpecTemplate:
     holes: tuple[Hole, ...]
 
     def check(self, *, waive: tuple[str, ...] = ()) -> tuple[Fault, ...]:
-        """Every fault that no value of a hole could mend."""
+        """Every fault that neither a value of a hole nor a default could mend."""
         from jobset_steps.spec.check import check
+        from jobset_steps.spec.defaults import with_defaults
 
         try:
             jobset = JobSet.from_dict(self._fill({hole.name: _STAND_IN[hole.type] for hole in self.holes}))
         except InvalidSpec as error:
             return tuple(fault for fault in error.faults if not self._in_hole(fault.path))
-        return tuple(fault for fault in check(jobset, waive=waive) if not self._in_hole(fault.path))
+        faults = check(with_defaults(jobset), waive=waive)
+        return tuple(fault for fault in faults if not self._in_hole(fault.path))
 
     def bind(self, values: Mapping[str, Any]) -> JobSet:
         """The JobSet with these values. Text is converted to the declared type and otherwise kept byte for byte.
@@ -223,7 +225,7 @@ def _add(holes: dict[str, Hole], name: str, type_: HoleType, source: Any) -> str
 
 def _kfp(match: re.Match[str]) -> tuple[str, HoleType]:
     name = "-".join(part for part in (match["task"], match["name"]) if part)
-    return name, _KFP_TYPES.get(match["type"].strip("'\""), "string")
+    return name, kfp_type(match["type"]) or "string"
 
 
 def _argo(match: re.Match[str]) -> tuple[str, HoleType]:
@@ -231,13 +233,19 @@ def _argo(match: re.Match[str]) -> tuple[str, HoleType]:
 
 
 _KFP_TYPES: dict[str, HoleType] = {
-    "String": "string",
-    "Integer": "integer",
-    "Float": "number",
-    "Boolean": "boolean",
-    "List": "list",
-    "Dict": "object",
+    **dict.fromkeys(("string", "str", "text"), "string"),
+    **dict.fromkeys(("integer", "int", "number_integer"), "integer"),
+    **dict.fromkeys(("float", "double", "number_double"), "number"),
+    **dict.fromkeys(("boolean", "bool"), "boolean"),
+    **dict.fromkeys(("list", "jsonarray"), "list"),
+    **dict.fromkeys(("dict", "jsonobject", "struct"), "object"),
 }
+
+
+def kfp_type(name: str) -> HoleType | None:
+    """The type of a parameter by any of Kubeflow's names for it ("Integer", "int", "Dict[str, int]"); None: an artifact."""
+    return _KFP_TYPES.get(name.strip("'\"").partition("[")[0].lower())
+
 
 _FOREIGN: tuple[tuple[re.Pattern[str], _Read], ...] = (
     (re.compile(r"\{\{channel:task=(?P<task>[^;]*);name=(?P<name>[^;]*);type=(?P<type>[^;]*);\}\}"), _kfp),
@@ -251,7 +259,7 @@ def _channel(node: Any) -> tuple[str, HoleType] | None:
         hasattr(node, "pattern") and hasattr(node, "channel_type") and hasattr(node, "task_name")
     ):  # Kubeflow channel
         name = "-".join(part for part in (node.task_name, node.name) if part)
-        return name, _KFP_TYPES.get(str(node.channel_type), "string")
+        return name, kfp_type(str(node.channel_type)) or "string"
     if hasattr(node, "value_from") and hasattr(node, "enum") and hasattr(node, "name"):  # Hera parameter
         return str(node.name), "string"
     return None

@@ -39,7 +39,8 @@ def told(
 
 def with_args(*args: Any, replicas: Any = 1) -> dict[str, Any]:
     tree = jobset(replicated(spec=job(pod(container(command=["train"], args=list(args))))))
-    return changed(tree, "spec.replicatedJobs.0.replicas", replicas)
+    tree["spec"]["replicatedJobs"][0]["replicas"] = replicas
+    return tree
 
 
 def without_version(text: str) -> str:
@@ -80,6 +81,27 @@ def test_upstream_outputs_become_typed_inputs(tmp_path: Path, golden: Callable[[
         "spec": "STRING",
     }
     golden("kfp/step.yaml", without_version(text))
+
+
+def test_items_of_a_loop_and_parts_of_them_keep_their_types(tmp_path: Path) -> None:
+    def body() -> None:
+        with dsl.ParallelFor([{"count": 1}]) as item:
+            jobset_step(with_args(item, replicas=item.count))
+
+    _, made = compiled(body, tmp_path)
+    inputs = made["components"]["comp-train"]["inputDefinitions"]["parameters"]
+    types = {value["parameterType"] for name, value in inputs.items() if name.startswith("in_")}
+    assert types == {"NUMBER_INTEGER", "STRUCT"}
+
+
+def test_what_a_default_mends_is_no_fault(tmp_path: Path) -> None:
+    tree = with_args("--text", "x")
+    del tree["spec"]["replicatedJobs"][0]["template"]["spec"]["completions"]
+    compiled(lambda: jobset_step(tree), tmp_path)
+    compiled(
+        lambda: jobset_step(changed(tree, "spec.replicatedJobs.0.replicas", prepare().outputs["count"])),
+        tmp_path,
+    )
 
 
 def test_b4_a_training_step_is_never_cached(tmp_path: Path) -> None:
