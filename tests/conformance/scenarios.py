@@ -179,7 +179,8 @@ def _ends(draw: st.DrawFn, names: tuple[str, ...], shapes: dict[str, tuple[int, 
         )
         for turn, (name, job, pod) in enumerate(order, start=1):
             code = draw(st.sampled_from(_EXITS)) if turn - 1 == fails else 0
-            ends.append(End(name, job, pod, attempt, turn * SPACING, code))
+            # The first end leaves time for all pods to have been ready together, which start-up order waits for.
+            ends.append(End(name, job, pod, attempt, (turn + 1) * SPACING, code))
     return ends
 
 

@@ -1,0 +1,125 @@
+"""Plays scenarios on a cluster through the product's own runner, and says what came of each in comparable terms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from jobset_steps.clusters import Cluster
+from jobset_steps.outcome import Outcome
+from jobset_steps.runner import Hooks, Runner
+from jobset_steps.spec.defaults import with_defaults
+from jobset_steps.spec.jobset import JobSet
+from jobset_steps.supervisor.plan import EngineAttempt, Identity, StepPlan
+from jobset_steps.supervisor.state import StepState
+from tests.conformance.scenarios import Scenario, manifest
+
+__all__ = ["Played", "differences", "play"]
+
+IMAGE = "testbed.local/tools:1"
+
+
+@dataclass
+class Played:
+    """What came of one scenario. `attempts` are those that each replicated job was seen to have child Jobs in, in order."""
+
+    outcome: Outcome | None = None
+    attempts: dict[str, list[int]] = field(default_factory=dict)
+    ends: dict[tuple[int, str, int, int], float] = field(default_factory=dict)
+    """When each pod ended by itself, by (attempt, replicated job, job, pod); POSIX seconds."""
+
+    def see(self, state: StepState) -> None:
+        """Fold in what the supervisor knows now."""
+        if state.view is None:
+            return
+        for job in state.view.jobs:
+            seen = self.attempts.setdefault(job.replicated_job, [])
+            if job.attempt not in seen:
+                seen.append(job.attempt)
+        for pod in state.view.pods:
+            for container in pod.containers:
+                if (
+                    container.finished_at is not None
+                    and container.signal is None
+                    and container.exit_code not in (137, 143)
+                ):
+                    place = (pod.attempt, pod.replicated_job, pod.job_index, pod.index)
+                    self.ends.setdefault(place, container.finished_at)
+
+    def told(self) -> dict[str, Any]:
+        """What must be the same everywhere."""
+        assert self.outcome is not None
+        outcome = self.outcome
+        return {
+            "verdict": outcome.verdict.value,
+            "reason": outcome.reason,
+            "rule": outcome.rule,
+            "action": outcome.action,
+            "first failed job": outcome.first_failed_job.removeprefix(outcome.jobset),
+            "restarts": outcome.restarts.total,
+            "restarts counted": outcome.restarts.counted,
+            "attempts": {name: seen for name, seen in sorted(self.attempts.items()) if seen},
+        }
+
+    @property
+    def closest(self) -> float:
+        """The shortest time between two ends of one attempt, in seconds."""
+        gaps = [float("inf")]
+        for attempt in {place[0] for place in self.ends}:
+            times = sorted(at for place, at in self.ends.items() if place[0] == attempt)
+            gaps += [later - earlier for earlier, later in pairwise(times)]
+        return min(gaps)
+
+
+def play(
+    cluster: Cluster,
+    scenarios: Sequence[Scenario],
+    *,
+    run: str,
+    parallel: int,
+    namespace: str = "default",
+    told: Callable[[int], None] = lambda _: None,
+) -> list[Played]:
+    """Play all, at most `parallel` at once; `told` hears how many are over."""
+    runner = Runner(cluster)
+    results = [Played() for _ in scenarios]
+    waiting = list(range(len(scenarios)))[::-1]
+    over = 0
+
+    def begin() -> None:
+        number = waiting.pop()
+
+        def done(outcome: Outcome) -> None:
+            nonlocal over
+            results[number].outcome = outcome
+            over += 1
+            told(over)
+            if waiting:
+                begin()
+
+        hooks = Hooks(deliver=lambda _: None, seen=results[number].see, done=done)
+        runner.add(_plan(scenarios[number], run, namespace), hooks)
+
+    for _ in range(min(parallel, len(waiting))):
+        begin()
+    runner.run_all()
+    runner.close()
+    return results
+
+
+def differences(one: Played, other: Played) -> dict[str, tuple[Any, Any]]:
+    """What differs, {} where both tell the same."""
+    left, right = one.told(), other.told()
+    return {key: (left[key], right[key]) for key in left if left[key] != right[key]}
+
+
+def _plan(scenario: Scenario, run: str, namespace: str) -> StepPlan:
+    return StepPlan(
+        identity=Identity(run, scenario.name),
+        jobset=with_defaults(JobSet.from_dict(manifest(scenario, IMAGE))),
+        spec_hash=scenario.name,
+        engine=EngineAttempt("conformance"),
+        namespace=namespace,
+    )
