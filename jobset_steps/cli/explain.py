@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,7 @@ import typer
 from pydantic import ValidationError
 
 from jobset_steps import report
+from jobset_steps.cli.spec_file import standard_input
 from jobset_steps.errors import BadInput
 from jobset_steps.outcome import Outcome
 
@@ -37,14 +37,14 @@ def explain(
     ],
 ) -> int:
     """Say in plain words what happened, who decided, and what to do."""
-    if outcome.isdigit():
+    if outcome.isdecimal() and outcome.isascii():
         if int(outcome) not in _EXIT_CODES:
             known = ", ".join(map(str, _EXIT_CODES))
             raise BadInput(f"{outcome} is not an exit code of a step; known: {known}")
         print(_EXIT_CODES[int(outcome)])
         return 0
     try:
-        text = sys.stdin.read() if outcome == "-" else Path(outcome).read_text(encoding="utf-8")
+        text = standard_input() if outcome == "-" else Path(outcome).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(
             f"{outcome}: cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8 text'}"

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jobset_steps.cli.spec_file import read_spec, values_of
+from jobset_steps.cli.spec_file import not_text, read_spec, values_of
 from jobset_steps.errors import BadInput
 from jobset_steps.spec.budgets import Budgets, parse_duration
 
 if TYPE_CHECKING:
     from jobset_steps.launch import LaunchRequest
     from jobset_steps.outcome import Outcome
+    from jobset_steps.spec.jobset import JobSet
+    from jobset_steps.spec.template import SpecTemplate
+    from jobset_steps.supervisor.plan import OnFailure
 
 __all__ = ["run"]
 
@@ -62,9 +67,9 @@ def run(
         typer.Option(help="The step of that run. Default: the JobSet's name.", rich_help_panel=_IDENTITY),
     ] = None,
     slot: Annotated[
-        str,
+        str | None,
         typer.Option(help="A schedule slot: trains once, whichever run comes.", rich_help_panel=_IDENTITY),
-    ] = "",
+    ] = None,
     retry: Annotated[int, typer.Option(help="The engine's retry index.", rich_help_panel=_IDENTITY)] = 0,
     output: Annotated[
         Path | None,
@@ -78,15 +83,17 @@ def run(
     ] = False,
 ) -> int:
     """Run a JobSet as a step and wait for its outcome."""
-    request = _request(
-        spec,
-        values_of(set_),
-        on_failure,
-        tuple(waive or ()),
-        _budgets(queue=queue_timeout, startup=startup_timeout, run=run_timeout, outage=outage_timeout),
-        (run_id, step, slot, retry),
-        _outputs(output, report or []),
+    read, values, failing, budgets, identity, outputs = _each(
+        lambda: read_spec(spec),
+        lambda: values_of(set_),
+        lambda: _on_failure(on_failure),
+        lambda: _budgets(
+            queue=queue_timeout, startup=startup_timeout, run=run_timeout, outage=outage_timeout
+        ),
+        lambda: _identity(run_id, step, slot, retry, namespace),
+        lambda: _outputs(output, report or []),
     )
+    request = _request(read, values, failing, tuple(waive or ()), budgets, identity, outputs)
     from jobset_steps.launch import process_exit_code
     from jobset_steps.launch.lines import tell
 
@@ -119,22 +126,34 @@ def _run(
             cluster.close()
 
 
+def _each(*readings: Callable[[], Any]) -> list[Any]:
+    """What each reading gives. Raises BadInput with all that is wrong with any."""
+    read, wrong = [], []
+    for reading in readings:
+        try:
+            read.append(reading())
+        except BadInput as error:
+            wrong.append(error)
+    if len(wrong) == 1:
+        raise wrong[0]
+    if wrong:
+        raise BadInput("\n".join(map(str, wrong)))
+    return read
+
+
 def _request(
-    spec: str,
+    read: JobSet | SpecTemplate,
     values: dict[str, str],
-    on_failure: str,
+    on_failure: OnFailure,
     waive: tuple[str, ...],
     budgets: Budgets,
-    identity: tuple[str | None, str | None, str, int],
+    identity: tuple[str | None, str | None, str | None, int],
     outputs: dict[str, Path],
 ) -> LaunchRequest:
     from jobset_steps.launch import LaunchRequest
     from jobset_steps.spec.jobset import JobSet
     from jobset_steps.supervisor.plan import EngineAttempt
 
-    if on_failure not in ("fail", "branch"):
-        raise BadInput(f"--on-failure {on_failure}: fail or branch")
-    read = read_spec(spec)
     tree: Any = read.to_dict() if isinstance(read, JobSet) else read.tree
     name = str((tree.get("metadata") or {}).get("name") or "train")
     run_id, step, slot, retry = identity
@@ -143,14 +162,41 @@ def _request(
         values=values,
         run=run_id or f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:6]}",
         step=step or name,
-        slot=slot,
+        slot=slot or "",
         # A new process of the same run is another launcher; in a pod, a container that is restarted is the same one.
         engine=EngineAttempt(os.environ.get("POD_UID") or uuid.uuid4().hex, retry),
         budgets=budgets,
-        on_failure="branch" if on_failure == "branch" else "fail",
+        on_failure=on_failure,
         waive=waive,
         outputs=outputs,
     )
+
+
+def _on_failure(text: str) -> OnFailure:
+    if text == "fail":
+        return "fail"
+    if text == "branch":
+        return "branch"
+    raise BadInput(f"--on-failure {text}: fail or branch")
+
+
+def _identity(
+    run_id: str | None, step: str | None, slot: str | None, retry: int, namespace: str | None
+) -> tuple[str | None, str | None, str | None, int]:
+    wrong = []
+    for option, text in (("--run", run_id), ("--step", step), ("--slot", slot)):
+        if text == "":
+            # Mostly a variable of a shell that is not set: taken as "not given" it would train once more.
+            wrong.append(f"{option}: is empty; leave it out, or name the {option[2:]}")
+        elif text is not None and not_text(text):
+            wrong.append(f"{option} {text!r}: is not UTF-8 text")
+    if retry < 0:
+        wrong.append(f"--retry {retry}: 0 or more")
+    if namespace is not None and not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", namespace):
+        wrong.append(f"--namespace {namespace!r}: lower case letters, digits and '-', at most 63")
+    if wrong:
+        raise BadInput("\n".join(wrong))
+    return run_id, step, slot, retry
 
 
 def _budgets(**given: str | None) -> Budgets:
@@ -169,10 +215,14 @@ def _budgets(**given: str | None) -> Budgets:
 
 def _outputs(output: Path | None, reports: list[Path]) -> dict[str, Path]:
     files = {"outcome": output} if output is not None else {}
+    wrong = []
     for path in reports:
         if path.suffix not in (".html", ".md"):
-            raise BadInput(f"--report {path}: must end in .html or .md")
-        files[f"report{path.suffix}"] = path
+            wrong.append(f"--report {path}: must end in .html or .md")
+        elif f"report{path.suffix}" in files:
+            wrong.append(f"--report {path}: one report ending in {path.suffix} is written, not two")
+        else:
+            files[f"report{path.suffix}"] = path
     for path in files.values():
         try:
             if path.is_dir():
@@ -181,5 +231,7 @@ def _outputs(output: Path | None, reports: list[Path]) -> dict[str, Path]:
             with tempfile.TemporaryFile(dir=path.parent):
                 pass
         except OSError as error:
-            raise BadInput(f"{path}: cannot be written: {error.strerror or error}") from None
+            wrong.append(f"{path}: cannot be written: {error.strerror or error}")
+    if wrong:
+        raise BadInput("\n".join(wrong))
     return files

@@ -87,6 +87,9 @@ class _Loader(yaml.SafeLoader):
         if kind in ("int", "float", "bool") and (made is None or made in (inf, -inf) or made != made):
             message = f"{node.value[:40]!r} is no {kind} here"
             raise yaml.constructor.ConstructorError(None, None, message, node.start_mark)
+        if isinstance(made, str) and (wrong := _NO_TEXT.search(made)):
+            message = f"the character {wrong[0]!r} cannot stand in a command, a variable or a name"
+            raise yaml.constructor.ConstructorError(None, None, message, node.start_mark)
         return made
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -102,6 +105,7 @@ class _Loader(yaml.SafeLoader):
 
 
 _TAG = "tag:yaml.org,2002:"
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _NUMBERS = (f"{_TAG}int", f"{_TAG}float")
 _ALIASED, _DEEP = 100_000, 100
 _Loader.yaml_implicit_resolvers = {

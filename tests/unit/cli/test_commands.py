@@ -124,6 +124,14 @@ def test_values_that_do_not_fit_are_named(
         (["run", "SPEC", "--report", "report.pdf"], ".html or .md"),
         (["run", "SPEC", "-o", "/proc/x/y.json"], "cannot be written"),
         (["run", "SPEC", "--no-such-option"], "No such option"),
+        (["run", "SPEC", "--run", ""], "--run: is empty"),
+        (["run", "SPEC", "--slot", ""], "--slot: is empty"),
+        (["run", "SPEC", "--run", "\udcff"], "not UTF-8"),
+        (["run", "SPEC", "--set", "a=\udcff"], "not UTF-8"),
+        (["run", "SPEC", "--retry", "-1"], "0 or more"),
+        (["run", "SPEC", "-n", "My Space"], "--namespace 'My Space'"),
+        (["run", "SPEC", "--report", "a.md", "--report", "b.md"], "one report ending in .md"),
+        (["explain", "²"], "cannot be read"),
         (["run", "none.yaml"], "cannot be read"),
         (["no-such-command"], "No such command"),
         (["explain", "3"], "not an exit code"),
@@ -138,6 +146,40 @@ def test_bad_options_end_with_64_and_one_message(
     code, _, err = ran(capsys, *(spec if word == "SPEC" else word for word in arguments))
     assert code == 64
     assert message in err
+
+
+def test_every_wrong_option_and_the_spec_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = written(tmp_path / "s.yaml", changed(jobset(), "spec.suspend", "yes"))
+    code, _, err = ran(
+        capsys, "run", spec, "--set", "a", "--on-failure", "x", "--run-timeout", "0", "--slot", ""
+    )
+    assert code == 64
+    for word in ("spec.suspend", "--set a", "--on-failure x", "--run-timeout", "--slot"):
+        assert word in err
+
+
+@pytest.mark.parametrize("command", ["render", "explain"])
+@pytest.mark.parametrize("given", [b"\xff\xfe", None])
+def test_standard_input_that_is_no_text_is_one_message(
+    given: bytes | None,
+    command: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    stdin = None if given is None else io.TextIOWrapper(io.BytesIO(given), encoding="ascii")
+    monkeypatch.setattr(sys, "stdin", stdin)
+    code, _, err = ran(capsys, command, "-")
+    assert (code, "standard input" in err) == (64, True)
+
+
+def test_standard_input_is_utf_8_whatever_the_terminal_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = changed(jobset(), "metadata.annotations", {"a": "ünï"})
+    stdin = io.TextIOWrapper(io.BytesIO(json.dumps(tree, ensure_ascii=False).encode()), encoding="ascii")
+    monkeypatch.setattr(sys, "stdin", stdin)
+    code, out, _ = ran(capsys, "render", "-")
+    assert (code, yaml.safe_load(out)["metadata"]["annotations"]["a"]) == (0, "ünï")
 
 
 def test_explain_tells_what_an_outcome_and_an_exit_code_mean(

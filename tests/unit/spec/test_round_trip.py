@@ -87,6 +87,8 @@ def test_a_pod_template_may_hold_models_of_hera() -> None:
         ("a: .inf\n", "'.inf' is no float here"),
         ("a: !!timestamp x\n", "timestamp"),
         ("a: !!binary eA==\n", "binary"),
+        ('a: "x\\0"\n', "cannot stand in a command"),
+        ('a: "\\ud800"\n', "cannot stand in a command"),
         ("&a [*a]\n", "an alias stands within what it names"),
         (
             "".join(f"a{i}: &a{i} [{f'*a{i - 1}, ' * 9 if i else 'x'}]\n" for i in range(9)),
