@@ -1,7 +1,9 @@
-"""Writes jobset_steps/spec/schema/pod.json anew from a running API server: `python -m tools.generate_pod_schema [KUBECONFIG]`.
+"""Writes jobset_steps/spec/schema/pod.json anew from a running API server.
 
-Takes names, types, enums and the keys of lists of all that a pod template or a claim can hold from the
-server's OpenAPI document, and nothing else. Metadata is taken as JobSet's CRD has it, which knows fewer fields.
+    python -m tools.generate_pod_schema [KUBECONFIG]
+
+Takes names, types, enums and the keys of lists of all that a pod template or a claim can hold from the server's OpenAPI
+document, and nothing else. Metadata is taken as JobSet's CRD has it, which knows fewer fields.
 """
 
 from __future__ import annotations

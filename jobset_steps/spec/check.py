@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 from jobset_steps.errors import BadInput
 from jobset_steps.spec.fault import Fault
-from jobset_steps.spec.job import JobTemplate
 from jobset_steps.spec.jobset import JobSet
-from jobset_steps.spec.rules import forms
+from jobset_steps.spec.rules.claims import claim_faults, claim_names
 from jobset_steps.spec.rules.job import job_faults
 from jobset_steps.spec.rules.jobset import jobset_faults
+from jobset_steps.spec.rules.metadata import annotation_faults, label_faults
 from jobset_steps.spec.rules.pod import pod_faults
 from jobset_steps.spec.rules.policies import policy_faults
 
@@ -35,23 +35,19 @@ def check(jobset: JobSet, *, waive: tuple[str, ...] = (), jobset_version: str = 
 
 
 def _faults(jobset: JobSet, version: tuple[int, ...]) -> Iterator[Fault]:
+    spec = jobset.spec
     yield from jobset_faults(jobset)
-    yield from policy_faults(jobset.spec, version)
-    claims = frozenset(
-        str((template.get("metadata") or {}).get("name") or "")
-        for policy in jobset.spec.volume_claim_policies
-        for template in policy.templates
-    )
-    for index, replicated in enumerate(jobset.spec.replicated_jobs):
-        path = f"spec.replicatedJobs[{index}].template"
-        yield from _metadata(path, replicated.template)
-        yield from job_faults(f"{path}.spec", replicated.template.spec)
-        yield from pod_faults(f"{path}.spec.template", replicated.template.spec.template, claims)
-
-
-def _metadata(path: str, template: JobTemplate) -> Iterator[Fault]:
-    for kind in ("labels", "annotations"):
-        for key, value in (getattr(template.metadata, kind, None) or {}).items():
-            yield from forms.label_key(f"{path}.metadata.{kind}.{key}", key)
-            if kind == "labels":
-                yield from forms.label_value(f"{path}.metadata.labels.{key}", value)
+    yield from policy_faults(spec, version)
+    yield from claim_faults(spec)
+    claims = frozenset(claim_names(spec))
+    host_names = spec.network is None or spec.network.enable_dns_hostnames is not False
+    for index, replicated in enumerate(spec.replicated_jobs):
+        path, job = f"spec.replicatedJobs[{index}].template", replicated.template.spec
+        # A replicated job without replicas has no Jobs that the API could refuse: only its structure counts.
+        made = replicated.replicas is None or replicated.replicas > 0
+        if made:
+            meta = replicated.template.metadata
+            yield from label_faults(f"{path}.metadata.labels", meta.labels if meta else None)
+            yield from annotation_faults(f"{path}.metadata.annotations", meta.annotations if meta else None)
+        yield from job_faults(f"{path}.spec", job, made=made)
+        yield from pod_faults(f"{path}.spec.template", job.template, claims, host_names=host_names, made=made)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from jobset_steps.spec.model import Bool, Int, Model, Str
+from jobset_steps.spec.model import Bool, Int, Int32, Labels, Model, Str, Texts
 
 __all__ = [
     "JobSpec",
@@ -49,8 +49,9 @@ class TemplateMeta(Model):
 
     name: Str | None = None
     namespace: Str | None = None
-    labels: dict[Str, Str] | None = None
-    annotations: dict[Str, Str] | None = None
+    labels: Labels | None = None
+    annotations: Labels | None = None
+    finalizers: Texts = ()
     creation_timestamp: None = None
 
 
@@ -58,21 +59,21 @@ class OnExitCodes(Model):
     """Exit codes of a container that a rule answers. `container_name` None: any container."""
 
     container_name: Str | None = None
-    operator: Str
-    values: tuple[Int, ...] = ()
+    operator: Str = ""
+    values: tuple[Int32, ...] = ()
 
 
 class OnPodCondition(Model):
     """A pod condition that a rule answers."""
 
-    type: Str
+    type: Str = ""
     status: Str = "True"
 
 
 class PodFailurePolicyRule(Model):
     """One rule: exactly one of `on_exit_codes` and `on_pod_conditions`."""
 
-    action: Str
+    action: Str = ""
     on_exit_codes: OnExitCodes | None = None
     on_pod_conditions: tuple[OnPodCondition, ...] = ()
 
@@ -87,7 +88,7 @@ class SuccessPolicyRule(Model):
     """At least one of `succeeded_indexes` ("0,2-4") and `succeeded_count`."""
 
     succeeded_indexes: Str | None = None
-    succeeded_count: Int | None = None
+    succeeded_count: Int32 | None = None
 
 
 class JobSuccessPolicy(Model):
@@ -99,17 +100,17 @@ class JobSuccessPolicy(Model):
 class JobSpec(Model):
     """A Job's spec (batch/v1, Kubernetes 1.34)."""
 
-    parallelism: Int | None = None
-    completions: Int | None = None
+    parallelism: Int32 | None = None
+    completions: Int32 | None = None
     completion_mode: Str | None = None
     active_deadline_seconds: Int | None = None
-    backoff_limit: Int | None = None
-    backoff_limit_per_index: Int | None = None
-    max_failed_indexes: Int | None = None
+    backoff_limit: Int32 | None = None
+    backoff_limit_per_index: Int32 | None = None
+    max_failed_indexes: Int32 | None = None
     pod_failure_policy: PodFailurePolicy | None = None
     success_policy: JobSuccessPolicy | None = None
     pod_replacement_policy: Str | None = None
-    ttl_seconds_after_finished: Int | None = None
+    ttl_seconds_after_finished: Int32 | None = None
     suspend: Bool | None = None
     managed_by: Str | None = None
     manual_selector: Bool | None = None

@@ -1,7 +1,7 @@
 """JobSet v1alpha2 (jobset.x-k8s.io), every field, under the API's own names. Models hold; `check` judges.
 
-Field by field as in JobSet 0.11.1. YAML and JSON round trip without loss. A status that was read along is dropped:
-it is the controller's, not the author's.
+Field by field as in JobSet 0.11.1. YAML and JSON round trip without loss. What was read along from a cluster is dropped: a
+status is the controller's and a uid the server's, not the author's.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from jobset_steps.spec.fault import InvalidSpec
 from jobset_steps.spec.job import JobTemplate, plain
-from jobset_steps.spec.model import Bool, Int, Model, Str
+from jobset_steps.spec.model import Bool, Int, Int32, Labels, Model, Str, Texts
 from jobset_steps.spec.parse import shape_faults
 
 __all__ = [
@@ -43,9 +43,9 @@ class Metadata(Model):
     name: Str | None = None
     generate_name: Str | None = None
     namespace: Str | None = None
-    labels: dict[Str, Str] | None = None
-    annotations: dict[Str, Str] | None = None
-    finalizers: tuple[Str, ...] = ()
+    labels: Labels | None = None
+    annotations: Labels | None = None
+    finalizers: Texts = ()
     owner_references: tuple[dict[str, Any], ...] = ()
 
 
@@ -61,7 +61,7 @@ class ReplicatedJob(Model):
 
     name: Str
     group_name: Str | None = None
-    replicas: Int | None = None
+    replicas: Int32 | None = None
     template: JobTemplate
     depends_on: tuple[DependsOn, ...] = ()
 
@@ -78,7 +78,7 @@ class SuccessPolicy(Model):
     """`All` or `Any` child Jobs of the targets (none named: of all replicated jobs) must succeed."""
 
     operator: Literal["All", "Any"]
-    target_replicated_jobs: tuple[Str, ...] = ()
+    target_replicated_jobs: Texts = ()
 
 
 class FailurePolicyRule(Model):
@@ -92,15 +92,15 @@ class FailurePolicyRule(Model):
         "RestartJob",
         "RestartJobAndIgnoreMaxRestarts",
     ]
-    on_job_failure_reasons: tuple[Str, ...] = ()
-    on_job_failure_message_patterns: tuple[Str, ...] = ()
-    target_replicated_jobs: tuple[Str, ...] = ()
+    on_job_failure_reasons: Texts = ()
+    on_job_failure_message_patterns: Texts = ()
+    target_replicated_jobs: Texts = ()
 
 
 class FailurePolicy(Model):
     """What a failed child Job does to the JobSet. Without a policy the first failure ends it."""
 
-    max_restarts: Int | None = None
+    max_restarts: Int32 | None = None
     restart_strategy: Literal["Recreate", "BlockingRecreate", "InPlaceRestart"] | None = None
     rules: tuple[FailurePolicyRule, ...] = ()
 
@@ -170,8 +170,30 @@ class JobSetSpec(Model):
     suspend: Bool | None = None
     coordinator: Coordinator | None = None
     managed_by: Str | None = None
-    ttl_seconds_after_finished: Int | None = None
+    ttl_seconds_after_finished: Int32 | None = None
     volume_claim_policies: tuple[VolumeClaimPolicy, ...] = ()
+
+
+_OF_THE_SERVER = (
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+)
+
+
+def _written(data: Any) -> Any:
+    """What an author writes of a JobSet, without what the server adds."""
+    if not isinstance(data, Mapping):
+        return data
+    kept = {key: value for key, value in data.items() if key != "status"}
+    if isinstance(meta := kept.get("metadata"), Mapping):
+        kept["metadata"] = {key: value for key, value in meta.items() if key not in _OF_THE_SERVER}
+    return kept
 
 
 class JobSet(Model):
@@ -180,18 +202,13 @@ class JobSet(Model):
     api_version: Literal["jobset.x-k8s.io/v1alpha2"] = "jobset.x-k8s.io/v1alpha2"
     kind: Literal["JobSet"] = "JobSet"
     metadata: Metadata = Metadata()
-    spec: JobSetSpec
+    spec: JobSetSpec = JobSetSpec()
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> JobSet:
         """A JobSet from camelCase data. Raises InvalidSpec with every fault of its shape."""
-        given = (
-            {key: value for key, value in data.items() if key != "status"}
-            if isinstance(data, Mapping)
-            else data
-        )
         try:
-            return cls.model_validate(given)
+            return cls.model_validate(_written(data))
         except ValidationError as error:
             raise InvalidSpec(shape_faults(error, cls)) from None
 

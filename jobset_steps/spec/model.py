@@ -6,17 +6,43 @@ whatever has the right shape.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, Strict, model_serializer
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    Strict,
+    model_serializer,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
-__all__ = ["Bool", "Int", "Model", "Str"]
+__all__ = ["Bool", "Int", "Int32", "Labels", "Model", "Str", "Texts"]
+
+
+def _whole(value: Any) -> Any:
+    """2.0 is the whole number 2, as the API server reads it."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _texts(value: Any) -> Any:
+    """A null among texts is empty text, in a mapping it is not there, as the API server reads it."""
+    if isinstance(value, Mapping):
+        return {key: item for key, item in value.items() if item is not None}
+    return ["" if item is None else item for item in value] if isinstance(value, list | tuple) else value
+
 
 # A number is never taken from text, nor text from a number: the API server would refuse what we let pass.
-Int = Annotated[int, Strict()]
+Int = Annotated[int, BeforeValidator(_whole), Strict(), Field(ge=-(2**63), lt=2**63)]
+Int32 = Annotated[int, BeforeValidator(_whole), Strict(), Field(ge=-(2**31), lt=2**31)]
 Str = Annotated[str, Strict()]
 Bool = Annotated[bool, Strict()]
+Texts = Annotated[tuple[Str, ...], BeforeValidator(_texts)]
+Labels = Annotated[dict[Str, Str], BeforeValidator(_texts)]
 
 
 class Model(BaseModel):
@@ -26,6 +52,15 @@ class Model(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, defer_build=True
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_unset(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping) or None not in data.values():
+            return data
+        fields = {name: field for key, field in cls.model_fields.items() for name in (key, field.alias)}
+        never = {name for name, field in fields.items() if type(None) not in get_args(field.annotation)}
+        return {key: value for key, value in data.items() if value is not None or key not in never}
 
     @model_serializer(mode="wrap")
     def _without_unset(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:

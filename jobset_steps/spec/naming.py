@@ -46,11 +46,12 @@ def longest_name(jobset: JobSet) -> tuple[int, str]:
     spec = jobset.spec
     limits = [(_LABEL, "")]
     for replicated in spec.replicated_jobs:
-        job = f"-{replicated.name}-{max((1 if replicated.replicas is None else replicated.replicas) - 1, 0)}"
+        # JobSet counts from -1 where there are none.
+        job = f"-{replicated.name}-{(1 if replicated.replicas is None else replicated.replicas) - 1}"
         limits.append((_LABEL - len(job), f"child Job names add '{job}'"))
         completions = replicated.template.spec.completions
         if completions is not None and replicated.template.spec.completion_mode in (None, "Indexed"):
-            pod = f"{job}-{max(completions - 1, 0)}"
+            pod = f"{job}-{completions - 1}"
             limits.append((_LABEL - len(pod) - _POD_SUFFIX, f"pod names add '{pod}-abcde'"))
     if (place := spec.coordinator) is not None:
         host = f"-{place.replicated_job}-{place.job_index or 0}-{place.pod_index or 0}"
@@ -65,7 +66,8 @@ def longest_name(jobset: JobSet) -> tuple[int, str]:
             )
     for policy in spec.volume_claim_policies:
         for template in policy.templates:
-            claim = str((template.get("metadata") or {}).get("name", "")) + "-"
+            meta = template.get("metadata")
+            claim = f"{meta.get('name', '') if isinstance(meta, Mapping) else ''}-"
             limits.append((_LABEL - len(claim), f"claim names begin with '{claim}'"))
     return min(limits, key=lambda limit: limit[0])
 

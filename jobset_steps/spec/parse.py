@@ -33,6 +33,8 @@ _WORDS = {
     "model_type": "must be a mapping",
     "model_attributes_type": "must be a mapping",
     "none_required": "must be left out",
+    "greater_than_equal": "is too small: the API has 32 bits, or 64 for seconds",
+    "less_than": "is too large: the API has 32 bits, or 64 for seconds",
 }
 
 

@@ -23,16 +23,20 @@ from tests.parity.specs import Spec, specs
 
 __all__ = ["disagreements", "main", "many"]
 
-_BATCH = 250
+_BATCH = 100
 
 
 def many(count: int, first_seed: int) -> Iterator[Spec]:
-    """`count` specs that follow from the seed."""
-    given_out, number = 0, first_seed * 1_000_000
-    while given_out < count:
-        found = _batch(number)[: count - given_out]
-        yield from found
-        given_out, number = given_out + len(found), number + 1
+    """`count` different specs that follow from the seed."""
+    seen: set[str] = set()
+    number = first_seed * 1_000_000
+    while len(seen) < count:
+        for spec in _batch(number):
+            text = json.dumps(spec.tree, sort_keys=True)
+            if text not in seen and len(seen) < count:
+                seen.add(text)
+                yield spec
+        number += 1
 
 
 def _batch(number: int) -> list[Spec]:

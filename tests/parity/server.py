@@ -16,6 +16,7 @@ from jobset_steps.errors import ApiError
 __all__ = ["refusal"]
 
 _DRY = {"dryRun": "All", "fieldValidation": "Strict"}
+_PREFIX = "jobset.sigs.k8s.io/"
 _JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets"
 _JOBS = "/apis/batch/v1/namespaces/{}/jobs"
 _PODS = "/api/v1/namespaces/{}/pods"
@@ -45,10 +46,27 @@ def _children(stored: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
             yield _CLAIMS, _claim(template, name)
     for replicated in stored["spec"].get("replicatedJobs") or ():
         if replicated["replicas"] > 0:
-            job = child_job(stored, replicated)
-            job["metadata"]["name"] = f"{name}-{replicated['name']}-{replicated['replicas'] - 1}"
+            job = _job(stored, replicated)
             yield _JOBS, job
             yield _PODS, child_pod(job)
+
+
+def _job(stored: Mapping[str, Any], replicated: Mapping[str, Any]) -> dict[str, Any]:
+    """The last child Job, with the marks and the subdomain that JobSet gives it."""
+    job, jobset = child_job(stored, replicated), stored["metadata"]["name"]
+    job["metadata"]["name"] = f"{jobset}-{replicated['name']}-{replicated['replicas'] - 1}"
+    marks = {
+        f"{_PREFIX}jobset-name": jobset,
+        f"{_PREFIX}replicatedjob-name": replicated["name"],
+        f"{_PREFIX}group-name": replicated.get("groupName", "default"),
+    }
+    template = job["spec"]["template"]
+    for meta in (job["metadata"], template.setdefault("metadata", {})):
+        meta["labels"] = {**(meta.get("labels") or {}), **marks}
+    network = stored["spec"].get("network") or {}
+    if network.get("enableDNSHostnames"):
+        template["spec"]["subdomain"] = network.get("subdomain") or jobset
+    return job
 
 
 def _claim(template: Mapping[str, Any], jobset: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.parity.edges import NUMBERS, WRONG, key, label, labels, mostly, some, subdomain
+from tests.parity.edges import NUMBERS, WRONG, key, label, labels, mostly, some
 from tests.parity.pods import CLAIM, CONTAINER, POD, VOLUME_SOURCES, Strategy, numbers, one_of, several
 
 __all__ = ["Spec", "specs"]
@@ -75,11 +75,18 @@ FAILURE_RULE = some(
     onJobFailureMessagePatterns=mostly([["a.*"]], [["("], [], ["(?=a)"], None, [1], ["\\d{1001}"]]),
     targetReplicatedJobs=TARGETS,
 )
+
+
+def _claim_spec() -> Strategy:
+    more = {name: value for name, value in CLAIM.items() if name not in ("accessModes", "resources")}
+    return some(accessModes__=CLAIM["accessModes"], resources__=CLAIM["resources"], **more)
+
+
 CLAIM_POLICY = some(
     templates__=several(
         some(
             metadata__=mostly([{"name": "claim"}, {"name": "claim", "labels": {"a": "b"}}], [{}, None, {"name": "Claim"}, {"name": "data"}, {"name": "claim", "namespace": "x"}, {"name": "claim", "namespace": ""}, {"name": "x" * 60}, {"name": "other"}, {"name": "claim", "labels": {"a b": ""}}, {"name": "claim", "x": 1}, {"name": "claim", "annotations": {"": ""}}]),
-            spec__=mostly(some(accessModes__=CLAIM["accessModes"], resources__=CLAIM["resources"], **CLAIM), [{}, None, {"x": 1}]),
+            spec__=mostly(_claim_spec(), [{}, None, {"x": 1}]),
             status=mostly([{}], [{"x": 1}, None]),
             kind=mostly(["PersistentVolumeClaim"], ["x", "", 1]),
         )

@@ -44,9 +44,31 @@ def child_job(manifest: Mapping[str, Any], replicated: Mapping[str, Any]) -> dic
     template = replicated["template"]
     spec = {"completionMode": "Indexed", **template["spec"], "suspend": True}
     pod = spec["template"]
-    spec["template"] = {**pod, "spec": {"restartPolicy": "OnFailure", **pod["spec"]}}
+    pod_spec = {"restartPolicy": "OnFailure", **pod["spec"]}
+    # JobSet adds the volumes of its claims to the pods that mount them.
+    if added := [volume for volume in _claims(manifest) if volume["name"] in _mounted(pod_spec)]:
+        pod_spec["volumes"] = [*(pod_spec.get("volumes") or ()), *added]
+    spec["template"] = {**pod, "spec": pod_spec}
     metadata = {k: v for k, v in (template.get("metadata") or {}).items() if k in ("labels", "annotations")}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {**metadata, "name": name}, "spec": spec}
+
+
+def _claims(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    names = [
+        template["metadata"]["name"]
+        for policy in manifest["spec"].get("volumeClaimPolicies") or ()
+        for template in policy.get("templates") or ()
+    ]
+    jobset = manifest["metadata"]["name"]
+    return [{"name": name, "persistentVolumeClaim": {"claimName": f"{name}-{jobset}"}} for name in names]
+
+
+def _mounted(pod: Mapping[str, Any]) -> set[str]:
+    return {
+        mount.get("name", "")
+        for container in (*(pod.get("containers") or ()), *(pod.get("initContainers") or ()))
+        for mount in container.get("volumeMounts") or ()
+    }
 
 
 def child_pod(job: Mapping[str, Any]) -> dict[str, Any]:

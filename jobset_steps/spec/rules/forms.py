@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from jobset_steps.spec.fault import Fault
 
 __all__ = [
+    "descending",
     "duplicates",
     "env_name",
+    "header_name",
+    "key_name",
     "label",
     "label_key",
     "label_value",
     "letter_label",
+    "local_path",
     "nonnegative",
     "one_of",
+    "port",
+    "port_name",
     "prefixed_path",
+    "required",
     "subdomain",
 ]
 
@@ -27,6 +34,9 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 _KEY_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
 _ENV = re.compile(r"[ -<>-~]+")
+_HEADER = re.compile(r"[-A-Za-z0-9]+")
+_CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]+")
+_PORT_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 
 
@@ -92,6 +102,53 @@ def env_name(path: str, value: str) -> Iterator[Fault]:
     """The name of an environment variable: printable ASCII without '=' (Kubernetes 1.34)."""
     if not _ENV.fullmatch(value):
         yield Fault(path, "env-name", "printable ASCII characters without '='", value)
+
+
+def key_name(path: str, value: str) -> Iterator[Fault]:
+    """A key of a ConfigMap or Secret."""
+    if not _CONFIG_KEY.fullmatch(value) or len(value) > 253 or value == "." or value.startswith(".."):
+        yield Fault(path, "key-form", "letters, digits, '-', '_', '.', at most 253, not '..'", value)
+
+
+def header_name(path: str, value: str) -> Iterator[Fault]:
+    """The name of an HTTP header."""
+    if not _HEADER.fullmatch(value):
+        yield Fault(path, "header-name", "letters, digits and '-'", value)
+
+
+def descending(path: str, value: str) -> Iterator[Fault]:
+    """A relative path that never goes up."""
+    if value.startswith("/") or ".." in value.split("/"):
+        yield Fault(path, "path-form", "a relative path without '..'", value)
+
+
+def local_path(path: str, value: str) -> Iterator[Fault]:
+    """A relative path of a file in a volume: it never goes up and does not begin with '..'."""
+    if not value:
+        yield Fault(path, "required", "is required")
+    elif value.startswith(("/", "..")) or ".." in value.split("/"):
+        yield Fault(path, "path-form", "a relative path without '..'", value)
+
+
+def port(path: str, value: int) -> Iterator[Fault]:
+    """The number of a port."""
+    if not 1 <= value <= 65535:
+        yield Fault(path, "out-of-range", "from 1 to 65535", value)
+
+
+def port_name(path: str, value: str) -> Iterator[Fault]:
+    """The name of a port."""
+    right = _PORT_NAME.fullmatch(value) and len(value) <= 15 and "--" not in value
+    if not right or not re.search("[a-z]", value):
+        message = "at most 15 lower case letters, digits and '-', at least one letter, no '--'"
+        yield Fault(path, "port-name", message, value)
+
+
+def required(path: str, thing: Mapping[str, Any], *names: str) -> Iterator[Fault]:
+    """Fields of a mapping that must be there and not be empty."""
+    for name in names:
+        if not thing.get(name):
+            yield Fault(f"{path}.{name}", "required", "is required")
 
 
 def one_of(path: str, value: Any, known: Iterable[str]) -> Iterator[Fault]:

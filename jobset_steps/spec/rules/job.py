@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from jobset_steps.spec.fault import Fault
 from jobset_steps.spec.job import JobSpec, PodFailurePolicyRule, SuccessPolicyRule
 from jobset_steps.spec.rules import forms
+from jobset_steps.spec.rules.metadata import selector_faults
+from jobset_steps.spec.rules.structure import settled, structure_faults
 
 __all__ = ["job_faults"]
 
@@ -20,8 +23,17 @@ _MOST_RULES = 20
 _MOST_INDEXES_TEXT = 64 * 1024
 
 
-def job_faults(path: str, job: JobSpec) -> Iterator[Fault]:
-    """Faults of one child Job's spec at `path`."""
+def job_faults(path: str, job: JobSpec, *, made: bool = True) -> Iterator[Fault]:
+    """Faults of one child Job's spec at `path`; if no Job of it is made, only what the CRD itself refuses."""
+    for index, rule in enumerate(job.pod_failure_policy.rules if job.pod_failure_policy else ()):
+        if rule.on_exit_codes is not None:
+            here = f"{path}.podFailurePolicy.rules[{index}].onExitCodes.values"
+            yield from forms.duplicates(here, "", (str(value) for value in rule.on_exit_codes.values))
+    if made:
+        yield from _refused_by_jobs(path, job)
+
+
+def _refused_by_jobs(path: str, job: JobSpec) -> Iterator[Fault]:
     for name in (
         "parallelism",
         "completions",
@@ -38,6 +50,12 @@ def job_faults(path: str, job: JobSpec) -> Iterator[Fault]:
     yield from _success_policy(f"{path}.successPolicy", job)
     yield from _restart_policy(path, job)
     yield from _not_for_children(path, job)
+
+
+def _pod(job: JobSpec) -> dict[str, Any]:
+    """The pod's spec, whatever stands there: its structure is judged elsewhere."""
+    pod = job.template.get("spec")
+    return pod if isinstance(pod, dict) else {}
 
 
 def _camel(name: str) -> str:
@@ -108,17 +126,16 @@ def _pod_failure_policy(path: str, job: JobSpec) -> Iterator[Fault]:
         return
     if len(policy.rules) > _MOST_RULES:
         yield Fault(f"{path}.rules", "too-many", f"at most {_MOST_RULES}", len(policy.rules))
-    pod = job.template.get("spec") or {}
+    pod = _pod(job)
+    listed = [pod.get(kind) for kind in ("containers", "initContainers")]
     names = {
-        c.get("name")
-        for c in (*(pod.get("containers") or ()), *(pod.get("initContainers") or ()))
-        if isinstance(c, dict)
+        str(c.get("name")) for each in listed if isinstance(each, list) for c in each if isinstance(c, dict)
     }
     for index, rule in enumerate(policy.rules):
         yield from _failure_rule(f"{path}.rules[{index}]", rule, job, names)
 
 
-def _failure_rule(path: str, rule: PodFailurePolicyRule, job: JobSpec, names: set[object]) -> Iterator[Fault]:
+def _failure_rule(path: str, rule: PodFailurePolicyRule, job: JobSpec, names: set[str]) -> Iterator[Fault]:
     yield from forms.one_of(f"{path}.action", rule.action, ("Count", "FailIndex", "FailJob", "Ignore"))
     if rule.action == "FailIndex" and job.backoff_limit_per_index is None:
         yield Fault(
@@ -145,7 +162,6 @@ def _failure_rule(path: str, rule: PodFailurePolicyRule, job: JobSpec, names: se
             yield Fault(
                 f"{here}.values[{codes.values.index(0)}]", "exit-codes", "0 is not a failure", 0, "1 to 255"
             )
-        yield from forms.duplicates(f"{here}.values", "", (str(value) for value in codes.values))
         if list(codes.values) != sorted(codes.values):
             yield Fault(
                 f"{here}.values",
@@ -219,8 +235,10 @@ def _indexes_in(text: str, completions: int) -> int | None:
 
 
 def _restart_policy(path: str, job: JobSpec) -> Iterator[Fault]:
-    given = (job.template.get("spec") or {}).get("restartPolicy")
+    given = _pod(job).get("restartPolicy")
     path = f"{path}.template.spec.restartPolicy"
+    if not isinstance(given, str | None):
+        return
     if given == "Always":
         yield Fault(path, "restart-policy", "OnFailure or Never for a Job", given, "Never")
     elif job.pod_failure_policy is not None and given != "Never":
@@ -244,7 +262,30 @@ def _not_for_children(path: str, job: JobSpec) -> Iterator[Fault]:
         )
     if job.managed_by is not None:
         yield from forms.prefixed_path(f"{path}.managedBy", job.managed_by, 63)
-    for name in ("selector", "manual_selector"):
-        if getattr(job, name):
-            message = "is the Job controller's to set; every attempt needs its own"
-            yield Fault(f"{path}.{_camel(name)}", "selector", message, passes="remove it")
+    yield from _selector(f"{path}.selector", job)
+
+
+def _selector(path: str, job: JobSpec) -> Iterator[Fault]:
+    """The selector is the Job controller's to set: every attempt needs its own."""
+    selector = job.selector or {}
+    shape = list(structure_faults(path, selector, "LabelSelector"))
+    yield from shape
+    if shape:
+        return
+    selector = settled(selector, "LabelSelector")
+    if not job.manual_selector:
+        if selector.get("matchLabels") or selector.get("matchExpressions"):
+            yield Fault(path, "selector", "is the Job controller's to set", passes="remove it")
+        return
+    yield from selector_faults(path, selector)
+    meta = job.template.get("metadata")
+    labels = (meta.get("labels") if isinstance(meta, dict) else None) or {}
+    if job.selector is None or not all(
+        labels.get(k) == v for k, v in (selector.get("matchLabels") or {}).items()
+    ):
+        message = "a manual selector must match the labels of the pod template"
+        yield Fault(path, "selector", message, passes="remove manualSelector")
+    message = "with a manual selector an attempt takes the pods of the one before for its own"
+    yield Fault(
+        path.replace("selector", "manualSelector"), "manual-selector", message, True, "remove it", True
+    )

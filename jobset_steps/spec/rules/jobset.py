@@ -1,4 +1,4 @@
-"""Rules of the JobSet itself: names and lengths, counts, order, network, coordinator, claims, TTL.
+"""Rules of the JobSet itself: names and lengths, counts, order, network, coordinator, TTL.
 
 Source: JobSet's webhook and CRD (0.11.1). Waivable is what the server accepts and then hangs on or misleads with.
 """
@@ -11,10 +11,12 @@ from jobset_steps.spec.fault import Fault
 from jobset_steps.spec.jobset import JobSet, JobSetSpec, ReplicatedJob
 from jobset_steps.spec.naming import longest_name
 from jobset_steps.spec.rules import forms
+from jobset_steps.spec.rules.metadata import annotation_faults, finalizer_faults, label_faults, owner_faults
 
 __all__ = ["jobset_faults"]
 
 _INT32 = 2**31 - 1
+_MOST_GENERATED = 58
 # Below this a finished JobSet can be gone before anybody has read how it ended.
 _SHORTEST_TTL = 300
 
@@ -27,7 +29,6 @@ def jobset_faults(jobset: JobSet) -> Iterator[Fault]:
     yield from _order(spec)
     yield from _network(spec)
     yield from _coordinator(spec)
-    yield from _claims(spec)
     if spec.managed_by is not None:
         yield from forms.prefixed_path("spec.managedBy", spec.managed_by, 63)
     ttl = spec.ttl_seconds_after_finished
@@ -41,21 +42,25 @@ def jobset_faults(jobset: JobSet) -> Iterator[Fault]:
 
 def _metadata(jobset: JobSet) -> Iterator[Fault]:
     meta = jobset.metadata
-    for kind in ("labels", "annotations"):
-        for key, value in (getattr(meta, kind) or {}).items():
-            yield from forms.label_key(f"metadata.{kind}.{key}", key)
-            if kind == "labels":
-                yield from forms.label_value(f"metadata.labels.{key}", value)
+    yield from label_faults("metadata.labels", meta.labels)
+    yield from annotation_faults("metadata.annotations", meta.annotations)
+    yield from finalizer_faults("metadata.finalizers", meta.finalizers)
+    yield from owner_faults("metadata.ownerReferences", meta.owner_references)
     name = meta.name or meta.generate_name
     if not name:
         yield Fault("metadata.name", "required", "is required", passes="a short name such as train")
         return
-    path = "metadata.name" if meta.name else "metadata.generateName"
-    longest, why = longest_name(jobset)
-    form = list(forms.letter_label(path, name.rstrip("-") if meta.generate_name else name))
-    if len(name) <= 63:
+    path, longest, why = "metadata.name", *longest_name(jobset)
+    if not meta.name:
+        # The server cuts the base to 58 characters and adds 5.
+        path, name, longest = "metadata.generateName", name[:_MOST_GENERATED], longest - 5
+        why = f"{why}; the server adds 5 characters".lstrip("; ")
+    given = f"{name}0" if not meta.name else name
+    # Only the names of children need a letter first and no dots.
+    form = list((forms.letter_label if jobset.spec.replicated_jobs else forms.subdomain)(path, given))
+    if len(given) <= 63 or not jobset.spec.replicated_jobs:
         yield from form
-    if len(name) > longest:
+    if len(name) > longest and (jobset.spec.replicated_jobs or len(name) > 253):
         yield Fault(path, "name-length", f"at most {longest} characters here", len(name), why)
 
 
@@ -81,7 +86,7 @@ def _counts(spec: JobSetSpec) -> Iterator[Fault]:
     yield from forms.duplicates(path, "name", (job.name for job in jobs))
     for index, job in enumerate(jobs):
         here = f"{path}[{index}]"
-        yield from forms.letter_label(f"{here}.name", job.name) if not _is_label(job.name) else ()
+        yield from _job_name(f"{here}.name", job)
         if job.group_name is not None:
             yield from forms.letter_label(f"{here}.groupName", job.group_name)
         yield from forms.nonnegative(f"{here}.replicas", job.replicas)
@@ -89,13 +94,17 @@ def _counts(spec: JobSetSpec) -> Iterator[Fault]:
         if _replicas(job) * pods > _INT32:
             message = f"replicas times parallelism is at most {_INT32}"
             yield Fault(f"{here}.replicas", "too-many", message, _replicas(job))
-        if job.replicas is not None and job.replicas > _INT32:
-            yield Fault(f"{here}.replicas", "too-many", f"at most {_INT32}", job.replicas)
 
 
-def _is_label(name: str) -> bool:
-    """A replicated job's name stands inside child Job names, so it may begin with a digit."""
-    return not list(forms.label("", name))
+def _job_name(path: str, job: ReplicatedJob) -> Iterator[Fault]:
+    """A replicated job's name stands inside child Job names, so it may begin with a digit; it is a label's value too."""
+    if not job.name:
+        message = "without a name nothing can refer to it, and no label tells it apart"
+        yield Fault(path, "job-name-empty", message, job.name, "such as workers", True)
+    elif _replicas(job) > 0:
+        yield from forms.label(path, job.name)
+    else:
+        yield from forms.label(path, f"x{job.name}x")
 
 
 def _replicas(job: ReplicatedJob) -> int:
@@ -174,46 +183,3 @@ def _coordinator(spec: JobSetSpec) -> Iterator[Fault]:
         yield Fault("spec.coordinator.replicatedJob", "not-indexed", message, place.replicated_job)
     elif not 0 <= pod < template.completions:
         yield Fault("spec.coordinator.podIndex", "out-of-range", f"from 0 to {template.completions - 1}", pod)
-
-
-def _claims(spec: JobSetSpec) -> Iterator[Fault]:
-    path = "spec.volumeClaimPolicies"
-    if len(spec.volume_claim_policies) > 50:
-        yield Fault(path, "too-many", "at most 50", len(spec.volume_claim_policies))
-    pods = [job.template.spec.template.get("spec") or {} for job in spec.replicated_jobs]
-    volumes = {volume.get("name") for pod in pods for volume in pod.get("volumes") or ()}
-    mounts = {
-        mount.get("name")
-        for pod in pods
-        for container in (*(pod.get("containers") or ()), *(pod.get("initContainers") or ()))
-        for mount in container.get("volumeMounts") or ()
-    }
-    seen: set[str] = set()
-    for index, policy in enumerate(spec.volume_claim_policies):
-        if len(policy.templates) > 50:
-            yield Fault(f"{path}[{index}].templates", "too-many", "at most 50", len(policy.templates))
-        for place, template in enumerate(policy.templates):
-            meta = template.get("metadata") or {}
-            here = f"{path}[{index}].templates[{place}].metadata"
-            name = str(meta.get("name") or "")
-            yield from forms.subdomain(f"{here}.name", name)
-            if meta.get("namespace"):
-                yield Fault(
-                    f"{here}.namespace", "claim-namespace", "must be empty", meta["namespace"], "remove it"
-                )
-            if name in seen:
-                yield Fault(f"{here}.name", "duplicate", "is another template's", name, "each once")
-            seen.add(name)
-            if name in volumes:
-                message = "is also a volume of a pod template"
-                yield Fault(
-                    f"{here}.name", "claim-volume", message, name, "mount it, without a volume of that name"
-                )
-            if name not in mounts:
-                yield Fault(
-                    f"{here}.name",
-                    "claim-unused",
-                    "no container mounts it",
-                    name,
-                    "a volumeMount of that name",
-                )

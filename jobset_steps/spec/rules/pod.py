@@ -1,189 +1,222 @@
 """Rules of a pod template beyond its structure: what the API refuses when the Job controller creates the pod.
 
 Source: the Pod API's validation (v1, Kubernetes 1.34). Structure (names, types, enums) is held first; these rules read only
-what has the right shape.
+what has the right shape, with null as the server reads it.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jobset_steps.spec.fault import Fault
 from jobset_steps.spec.rules import forms
-from jobset_steps.spec.rules.quantity import amount_of
-from jobset_steps.spec.rules.structure import structure_faults
+from jobset_steps.spec.rules.container import Around, container_faults
+from jobset_steps.spec.rules.metadata import annotation_faults, label_faults
+from jobset_steps.spec.rules.resources import pod_resource_faults
+from jobset_steps.spec.rules.scheduling import scheduling_faults
+from jobset_steps.spec.rules.security import os_faults, pod_security_faults
+from jobset_steps.spec.rules.structure import settled, structure_faults
+from jobset_steps.spec.rules.volumes import volume_faults
 
 __all__ = ["pod_faults"]
 
-_PORT_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+_JOB_LABELS = (
+    "batch.kubernetes.io/controller-uid",
+    "batch.kubernetes.io/job-name",
+    "controller-uid",
+    "job-name",
+)
+_SEARCH = re.compile(r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*")
+_GRACE = 30
 
 
 def pod_faults(
-    path: str, template: Mapping[str, Any], claims: frozenset[str] = frozenset()
+    path: str,
+    template: Mapping[str, Any],
+    claims: frozenset[str] = frozenset(),
+    *,
+    host_names: bool = True,
+    made: bool = True,
 ) -> Iterator[Fault]:
-    """Faults of one pod template at `path`. `claims` are the volumes that JobSet adds for its volumeClaimPolicies."""
+    """Faults of one pod template at `path`.
+
+    `claims` are the volumes that JobSet adds for its volumeClaimPolicies, `host_names` whether it sets the pods'
+    subdomain, `made` whether any pod will be made: if none is, only the structure counts.
+    """
     shape = list(structure_faults(path, template, "PodTemplateSpec"))
+    if not made:
+        shape = [fault for fault in shape if fault.rule != "enum"]
     yield from shape
-    if shape:
+    if shape or not made:
         return
-    for kind in ("labels", "annotations"):
-        for key, value in ((template.get("metadata") or {}).get(kind) or {}).items():
-            yield from forms.label_key(f"{path}.metadata.{kind}.{key}", key)
-            if kind == "labels":
-                yield from forms.label_value(f"{path}.metadata.labels.{key}", value or "")
-    spec = template.get("spec") or {}
-    path = f"{path}.spec"
-    containers, init = spec.get("containers") or [], spec.get("initContainers") or []
+    template = settled(template, "PodTemplateSpec")
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    yield from label_faults(f"{path}.metadata.labels", labels)
+    yield from annotation_faults(
+        f"{path}.metadata.annotations", (template.get("metadata") or {}).get("annotations")
+    )
+    for name in _JOB_LABELS:
+        if name in labels:
+            message = "is the Job controller's to set"
+            yield Fault(f"{path}.metadata.labels.{name}", "job-label", message, labels[name], "remove it")
+    pod, path = template.get("spec") or {}, f"{path}.spec"
+    yield from _settings(path, pod)
+    yield from _host_name(path, pod, host_names=host_names)
+    yield from _dns(path, pod)
+    yield from _lists(path, pod)
+    yield from pod_security_faults(path, pod)
+    yield from scheduling_faults(path, pod, {**labels, **dict.fromkeys(_JOB_LABELS, "")})
+    yield from pod_resource_faults(path, pod)
+    yield from volume_faults(f"{path}.volumes", pod.get("volumes") or [])
+    yield from _containers(path, pod, claims)
+
+
+def _settings(path: str, pod: Mapping[str, Any]) -> Iterator[Fault]:
+    deadline = pod.get("activeDeadlineSeconds")
+    if deadline is not None and not 1 <= deadline <= 2**31 - 1:
+        yield Fault(f"{path}.activeDeadlineSeconds", "out-of-range", f"from 1 to {2**31 - 1}", deadline)
+    grace = pod.get("terminationGracePeriodSeconds")
+    if grace is not None and grace < 0:
+        message = "a negative number acts as 1"
+        yield Fault(
+            f"{path}.terminationGracePeriodSeconds", "negative-grace", message, grace, "0 or more", True
+        )
+    for name in ("serviceAccountName", "serviceAccount", "nodeName", "priorityClassName"):
+        if pod.get(name) and not (name == "serviceAccount" and pod.get("serviceAccountName")):
+            yield from forms.subdomain(f"{path}.{name}", pod[name])
+    if "runtimeClassName" in pod:
+        yield from forms.subdomain(f"{path}.runtimeClassName", pod["runtimeClassName"])
+    preemption = pod.get("preemptionPolicy")
+    yield from forms.one_of(f"{path}.preemptionPolicy", preemption, ("Never", "PreemptLowerPriority"))
+    if pod.get("nodeName") and pod.get("schedulingGates"):
+        yield Fault(
+            f"{path}.nodeName", "scheduling-gate", "not together with schedulingGates", pod["nodeName"]
+        )
+    if pod.get("ephemeralContainers"):
+        message = "are added to running pods only"
+        yield Fault(f"{path}.ephemeralContainers", "ephemeral-container", message, passes="containers")
+    for name, whose, passes in (
+        ("overhead", "the runtime class's", "runtimeClassName"),
+        ("priority", "the priority class's", "priorityClassName"),
+    ):
+        if pod.get(name):
+            message = f"is {whose} to set: where it differs the pod is refused"
+            yield Fault(f"{path}.{name}", "pod-computed", message, pod[name], passes, True)
+
+
+def _host_name(path: str, pod: Mapping[str, Any], *, host_names: bool) -> Iterator[Fault]:
+    for field in ("hostname", "subdomain"):
+        if pod.get(field):
+            if field == "hostname" or not host_names:
+                yield from forms.label(f"{path}.{field}", pod[field])
+            message = "is JobSet's to set, so that pods find each other"
+            yield Fault(f"{path}.{field}", "pod-host-name", message, pod[field], "remove it", True)
+    if "hostnameOverride" in pod:
+        message = (
+            "is dropped without a word while the feature gate HostnameOverride is off, as it is by default"
+        )
+        yield Fault(
+            f"{path}.hostnameOverride", "dropped-field", message, pod["hostnameOverride"], "remove it", True
+        )
+
+
+def _dns(path: str, pod: Mapping[str, Any]) -> Iterator[Fault]:
+    config, here = pod.get("dnsConfig"), f"{path}.dnsConfig"
+    servers, searches = ((config or {}).get(name) or [] for name in ("nameservers", "searches"))
+    if pod.get("dnsPolicy") == "None" and not servers:
+        yield Fault(f"{here}.nameservers", "required", "at least one with dnsPolicy None")
+    if len(servers) > 3:
+        yield Fault(f"{here}.nameservers", "too-many", "at most 3", len(servers))
+    for index, server in enumerate(servers):
+        yield from _address(f"{here}.nameservers[{index}]", server)
+    if len(searches) > 32 or len(" ".join(searches)) > 2048:
+        yield Fault(f"{here}.searches", "too-many", "at most 32, and 2048 characters in all", len(searches))
+    for index, search in enumerate(searches):
+        plain = search.removesuffix(".")
+        if search != "." and (not _SEARCH.fullmatch(plain) or len(plain) > 253):
+            yield Fault(
+                f"{here}.searches[{index}]", "name-form", "lower case letters, digits, '-', '_', '.'", search
+            )
+    for index, option in enumerate((config or {}).get("options") or ()):
+        yield from forms.required(f"{here}.options[{index}]", option, "name")
+    for index, alias in enumerate(pod.get("hostAliases") or ()):
+        yield from _address(f"{path}.hostAliases[{index}].ip", alias.get("ip") or "")
+        for place, name in enumerate(alias.get("hostnames") or ()):
+            yield from forms.subdomain(f"{path}.hostAliases[{index}].hostnames[{place}]", name)
+
+
+def _address(path: str, value: str) -> Iterator[Fault]:
+    try:
+        # The server still takes leading zeros.
+        ipaddress.ip_address(re.sub(r"(^|[.:])0+(?=[0-9])", r"\1", value) if "%" not in value else "")
+    except ValueError:
+        yield Fault(path, "address", "an IP address", value, "such as 10.0.0.1")
+
+
+def _lists(path: str, pod: Mapping[str, Any]) -> Iterator[Fault]:
+    for index, gate in enumerate(pod.get("readinessGates") or ()):
+        yield from forms.label_key(
+            f"{path}.readinessGates[{index}].conditionType", gate.get("conditionType") or ""
+        )
+    for index, gate in enumerate(pod.get("schedulingGates") or ()):
+        yield from forms.label_key(f"{path}.schedulingGates[{index}].name", gate.get("name") or "")
+    for index, claim in enumerate(pod.get("resourceClaims") or ()):
+        here = f"{path}.resourceClaims[{index}]"
+        yield from forms.label(f"{here}.name", claim.get("name") or "")
+        kinds = [kind for kind in ("resourceClaimName", "resourceClaimTemplateName") if kind in claim]
+        if len(kinds) != 1:
+            yield Fault(here, "one-of", "exactly one of resourceClaimName and resourceClaimTemplateName")
+        for kind in kinds:
+            yield from forms.subdomain(f"{here}.{kind}", claim[kind])
+
+
+def _containers(path: str, pod: Mapping[str, Any], claims: frozenset[str]) -> Iterator[Fault]:
+    containers, init = pod.get("containers") or [], pod.get("initContainers") or []
     if not containers:
         yield Fault(f"{path}.containers", "required", "at least one container")
-    deadline = spec.get("activeDeadlineSeconds")
-    if deadline is not None and not 1 <= deadline <= 2**31 - 1:
-        yield Fault(f"{path}.activeDeadlineSeconds", "out-of-range", "at least 1", deadline)
-    yield from forms.nonnegative(
-        f"{path}.terminationGracePeriodSeconds", spec.get("terminationGracePeriodSeconds")
+    listed = [(f"{path}.containers[{i}]", c) for i, c in enumerate(containers)]
+    listed = [(f"{path}.initContainers[{i}]", c) for i, c in enumerate(init)] + listed
+    volumes = {volume.get("name") or "": volume for volume in pod.get("volumes") or ()}
+    volumes.update({claim: {"persistentVolumeClaim": {}} for claim in claims})
+    around = Around(
+        volumes=volumes,
+        claims=tuple(claim.get("name") or "" for claim in pod.get("resourceClaims") or ()),
+        grace=pod.get("terminationGracePeriodSeconds", _GRACE),
+        never=pod.get("restartPolicy") == "Never",
+        host_users=pod.get("hostUsers") is not False,
     )
-    for field in ("hostname", "subdomain"):
-        if spec.get(field):
-            yield from forms.label(f"{path}.{field}", spec[field])
-            message = "is JobSet's to set, so that pods find each other"
-            yield Fault(f"{path}.{field}", "pod-host-name", message, spec[field], "remove it", True)
-    volumes = [volume.get("name") or "" for volume in spec.get("volumes") or ()]
-    yield from _volumes(f"{path}.volumes", spec.get("volumes") or [], volumes)
-    names = [(f"{path}.initContainers[{i}]", c) for i, c in enumerate(init)]
-    names += [(f"{path}.containers[{i}]", c) for i, c in enumerate(containers)]
     seen: dict[str, str] = {}
-    for here, container in names:
+    for here, container in listed:
         name = container.get("name") or ""
-        if name in seen:
+        if name and name in seen:
             yield Fault(f"{here}.name", "duplicate", f"is also the name of {seen[name]}", name, "each once")
         seen.setdefault(name, here)
-        yield from _container(here, container, {*volumes, *claims}, init=".initContainers[" in here)
+        yield from container_faults(here, container, around, init=".initContainers[" in here)
+        if not around.host_users and container.get("volumeDevices"):
+            yield Fault(f"{here}.volumeDevices", "host-sharing", "not together with hostUsers: false")
+    yield from _host_ports(path, pod, containers)
+    for index, container in enumerate(init):
+        yield from _host_ports(path, pod, [container], f"{path}.initContainers[{index}]")
+    yield from os_faults(path, pod, listed)
 
 
-def _volumes(path: str, volumes: list[Any], names: list[str]) -> Iterator[Fault]:
-    yield from forms.duplicates(path, "name", names)
-    for index, volume in enumerate(volumes):
-        here = f"{path}[{index}]"
-        yield from forms.label(f"{here}.name", names[index])
-        sources = [key for key, value in volume.items() if key != "name" and value is not None]
-        if len(sources) != 1:
-            message = "exactly one source"
-            yield Fault(here, "volume-source", message, ", ".join(sources) or None, "such as emptyDir: {}")
-
-
-def _container(path: str, container: Mapping[str, Any], volumes: set[str], *, init: bool) -> Iterator[Fault]:
-    yield from forms.label(f"{path}.name", container.get("name") or "")
-    if not container.get("image"):
-        yield Fault(f"{path}.image", "required", "is required", passes="such as python:3.12")
-    elif container["image"] != container["image"].strip():
-        yield Fault(
-            f"{path}.image",
-            "image-form",
-            "no spaces around it",
-            container["image"],
-            container["image"].strip(),
-        )
-    restart = container.get("restartPolicy")
-    if restart is not None and (not init or restart != "Always"):
-        message = "only Always, and only in initContainers (a sidecar)"
-        yield Fault(
-            f"{path}.restartPolicy", "container-restart", message, restart, "restartPolicy of the pod"
-        )
-    yield from _ports(f"{path}.ports", container.get("ports") or [])
-    yield from _env(f"{path}.env", container.get("env") or [])
-    yield from _mounts(f"{path}.volumeMounts", container.get("volumeMounts") or [], volumes)
-    yield from _resources(f"{path}.resources", container.get("resources") or {})
-
-
-def _ports(path: str, ports: list[Any]) -> Iterator[Fault]:
-    yield from forms.duplicates(path, "name", (port["name"] for port in ports if port.get("name")))
-    for index, port in enumerate(ports):
-        here, number = f"{path}[{index}]", port.get("containerPort") or 0
-        if not 1 <= number <= 65535:
-            yield Fault(f"{here}.containerPort", "out-of-range", "from 1 to 65535", number)
-        host = port.get("hostPort")
-        if host is not None and host != 0 and not 1 <= host <= 65535:
-            yield Fault(f"{here}.hostPort", "out-of-range", "from 1 to 65535", host)
-        name = port.get("name")
-        if name is not None and not _is_port_name(name):
-            message = "at most 15 lower case letters, digits and '-', at least one letter, no '--'"
-            yield Fault(f"{here}.name", "port-name", message, name)
-
-
-def _is_port_name(name: str) -> bool:
-    return (
-        len(name) <= 15
-        and bool(_PORT_NAME.fullmatch(name))
-        and "--" not in name
-        and any(c.isalpha() for c in name)
-    )
-
-
-def _env(path: str, env: list[Any]) -> Iterator[Fault]:
-    for index, variable in enumerate(env):
-        here = f"{path}[{index}]"
-        yield from forms.env_name(f"{here}.name", variable.get("name") or "")
-        source = variable.get("valueFrom")
-        if source is None:
-            continue
-        if variable.get("value"):
-            yield Fault(here, "one-of", "value or valueFrom, not both")
-        kinds = [kind for kind, value in source.items() if value is not None]
-        if len(kinds) != 1:
-            yield Fault(f"{here}.valueFrom", "one-of", "exactly one source", ", ".join(kinds) or None)
-        field = (source.get("fieldRef") or {}).get("fieldPath")
-        if source.get("fieldRef") is not None and not _is_field_path(field or ""):
-            message = "not a field that the downward API gives to env"
-            passes = "such as metadata.annotations['jobset.sigs.k8s.io/restart-attempt']"
-            yield Fault(f"{here}.valueFrom.fieldRef.fieldPath", "field-path", message, field, passes)
-
-
-_FIELD_PATHS = (
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-    "spec.nodeName",
-    "spec.serviceAccountName",
-    "status.hostIP",
-    "status.hostIPs",
-    "status.podIP",
-    "status.podIPs",
-)
-
-
-def _is_field_path(path: str) -> bool:
-    match = re.fullmatch(r"metadata\.(labels|annotations)\['(.+)'\]", path)
-    return path in _FIELD_PATHS or (match is not None and not list(forms.label_key("", match[2])))
-
-
-def _mounts(path: str, mounts: list[Any], volumes: set[str]) -> Iterator[Fault]:
-    yield from forms.duplicates(path, "mountPath", (mount.get("mountPath") or "" for mount in mounts))
-    for index, mount in enumerate(mounts):
-        here = f"{path}[{index}]"
-        name = mount.get("name") or ""
-        if name not in volumes:
-            known = ", ".join(sorted(volumes)) or "none"
-            yield Fault(
-                f"{here}.name", "unknown-volume", "no such volume in the pod", name, f"volumes: {known}"
-            )
-        if not mount.get("mountPath"):
-            yield Fault(f"{here}.mountPath", "required", "is required")
-        sub = mount.get("subPath") or ""
-        if sub.startswith("/") or ".." in sub.split("/"):
-            yield Fault(f"{here}.subPath", "sub-path", "a relative path without '..'", sub)
-
-
-def _resources(path: str, resources: Mapping[str, Any]) -> Iterator[Fault]:
-    limits = resources.get("limits") or {}
-    for kind in ("limits", "requests"):
-        for name, value in (resources.get(kind) or {}).items():
-            if (amount := amount_of(value)) is not None and amount < 0:
-                yield Fault(f"{path}.{kind}.{name}", "quantity", "at least 0", value)
-    for name, value in (resources.get("requests") or {}).items():
-        request, limit = amount_of(value), amount_of(limits.get(name))
-        if request is not None and limit is not None and request > limit:
-            yield Fault(
-                f"{path}.requests.{name}", "request-above-limit", f"at most the limit, {limits[name]}", value
-            )
+def _host_ports(
+    path: str, pod: Mapping[str, Any], containers: list[Any], where: str | None = None
+) -> Iterator[Fault]:
+    """Ports of the node: each once; with hostNetwork they are the container's own."""
+    seen: set[tuple[str, str, int]] = set()
+    for index, container in enumerate(containers):
+        for place, port in enumerate(container.get("ports") or ()):
+            here = f"{where or f'{path}.containers[{index}]'}.ports[{place}].hostPort"
+            own, host = port.get("containerPort") or 0, port.get("hostPort") or 0
+            if pod.get("hostNetwork"):
+                if host not in (0, own) and where is None:
+                    yield Fault(here, "host-port", "is the containerPort with hostNetwork", host, str(own))
+                host = host or own
+            identity = (port.get("protocol") or "TCP", port.get("hostIP") or "", host)
+            if host and identity in seen:
+                yield Fault(here, "duplicate", "is another port's", host, "each once")
+            seen.add(identity)

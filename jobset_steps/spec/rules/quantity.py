@@ -24,7 +24,7 @@ _FORM = re.compile(
 
 def amount_of(value: Any) -> Decimal | None:
     """The amount of a quantity (text or a number); None where it is not one."""
-    match = _FORM.fullmatch(str(value))
+    match = _FORM.fullmatch(str(value).strip())
     if match is None:
         return None
     number, unit, exponent = match.groups()

@@ -32,15 +32,12 @@ def structure_faults(path: str, value: Any, definition: str) -> Iterator[Fault]:
 
 
 def settled(value: Any, type_: Any) -> Any:
-    """A value of the right shape as the server reads it: fields that are null are not there, null items are empty."""
+    """A value of the right shape as the server reads it: what is null is not there, and empty in a list."""
     if isinstance(type_, Mapping):
         if "list" in type_:
             return [settled(_empty(type_["list"]) if item is None else item, type_["list"]) for item in value]
         if "map" in type_:
-            inner = type_["map"]
-            return {
-                key: settled(_empty(inner) if item is None else item, inner) for key, item in value.items()
-            }
+            return {key: settled(item, type_["map"]) for key, item in value.items() if item is not None}
         return value
     if type_ in _SCALARS or type_ == "any":
         return value
@@ -49,7 +46,7 @@ def settled(value: Any, type_: Any) -> Any:
 
 
 def _empty(type_: Any) -> Any:
-    """What null stands for inside a list or a map."""
+    """What null stands for inside a list."""
     if isinstance(type_, Mapping):
         return [] if "list" in type_ else {} if "map" in type_ else ""
     return {"string": "", "int32": 0, "int64": 0, "boolean": False, "quantity": "0"}.get(type_, {})

@@ -10,11 +10,16 @@ from jobset_steps.spec.defaults import with_defaults
 from jobset_steps.spec.fault import Fault
 from jobset_steps.spec.jobset import JobSet
 
-__all__ = ["changed", "container", "faults_of", "job", "jobset", "pod", "replicated", "rules_of"]
+__all__ = ["changed", "claim", "container", "faults_of", "job", "jobset", "pod", "replicated", "rules_of"]
 
 
 def container(**more: Any) -> dict[str, Any]:
     return {"name": "main", "image": "python:3.12", **more}
+
+
+def claim(name: str, **spec: Any) -> dict[str, Any]:
+    sound = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
+    return {"metadata": {"name": name}, "spec": {**sound, **spec}}
 
 
 def pod(*containers: dict[str, Any], **more: Any) -> dict[str, Any]:

@@ -7,7 +7,17 @@ from typing import Any
 import pytest
 
 from jobset_steps.errors import BadInput
-from tests.unit.spec.examples import changed, container, faults_of, job, jobset, pod, replicated, rules_of
+from tests.unit.spec.examples import (
+    changed,
+    claim,
+    container,
+    faults_of,
+    job,
+    jobset,
+    pod,
+    replicated,
+    rules_of,
+)
 
 J = "spec.replicatedJobs.0.template.spec"
 JOB = "spec.replicatedJobs[0].template.spec"
@@ -86,7 +96,7 @@ SETS: list[tuple[str, dict[str, Any], str, str]] = [
     ("coordinator index", jobset(coordinator={"replicatedJob": "workers", "jobIndex": 1}), "spec.coordinator.jobIndex", "out-of-range"),
     ("same name twice", jobset(replicated("a"), replicated("a")), "spec.replicatedJobs[1].name", "duplicate"),
     ("upper case", jobset(replicated("Workers")), "spec.replicatedJobs[0].name", "name-form"),
-    ("a claim that nobody mounts", jobset(volumeClaimPolicies=[{"templates": [{"metadata": {"name": "data"}, "spec": {}}]}]),
+    ("a claim that nobody mounts", jobset(volumeClaimPolicies=[{"templates": [claim("data")]}]),
      "spec.volumeClaimPolicies[0].templates[0].metadata.name", "claim-unused"),
     ("C4 completions", jobset(replicated(spec={"parallelism": 4, "template": pod()})), f"{JOB}.completions", "completions"),
     ("C5 restartPolicy", jobset(replicated(spec=job(pod(restartPolicy="OnFailure"), podFailurePolicy={"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [1]}}]}))),
