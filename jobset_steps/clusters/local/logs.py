@@ -18,6 +18,7 @@ _LOOK = 0.1
 """Seconds between two looks at a followed file."""
 
 _BLOCK = 1 << 16
+_MOST = 4 * _BLOCK
 _MESSAGE_LINES, _MESSAGE_BYTES = 80, 2048
 """What the kubelet takes of a log as termination message."""
 
@@ -28,11 +29,14 @@ def log_path(root: Path, jobset: str, attempt: int, pod: str, container: str) ->
 
 
 def last_lines(path: Path, count: int, *, start: int = 0) -> tuple[str, ...]:
-    """The last lines of a file, from byte `start` on, without their ends. Reads no more of it than it needs to."""
+    """The last lines of a file, from byte `start` on, without their ends. Reads no more of it than it needs to, and never
+    more than its last 256 KiB: of a line without end, that is its end.
+    """
     if count <= 0:
         return ()
     with path.open("rb") as file:
         position = file.seek(0, 2)
+        start = max(start, position - _MOST)
         data = b""
         while position > start and data.count(b"\n") <= count:
             step = min(_BLOCK, position - start)
@@ -65,7 +69,9 @@ def log_tail_message(path: Path, start: int) -> str:
 
 
 class Follower:
-    """Writes the lines of files that come one after another, each until the next one is there."""
+    """Writes the lines of files that come one after another, each until the next one is there. A line of more than 64 KiB
+    comes in pieces.
+    """
 
     def __init__(self, files: Callable[[], Sequence[Path]], write: Callable[[str], None]) -> None:
         self._files, self._write = files, write
@@ -110,6 +116,8 @@ class Follower:
                     while block := file.read(_BLOCK):
                         position += len(block)
                         *lines, rest = (rest + block).split(b"\n")
+                        if len(rest) > _BLOCK:
+                            lines, rest = [*lines, rest], b""
                         for line in lines:
                             self._write(line.decode("utf-8", "replace"))
             except OSError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,21 @@ def test_last_lines_are_the_last_lines(
     assert last_lines(path, count) == tuple(
         expected[len(expected) - count :] if count < len(expected) else expected
     ) * (count > 0)
+
+
+def test_a_line_without_end_costs_no_more_than_its_length(cluster: LocalCluster) -> None:
+    # Given 20 MB in one line: read as a whole for every block of it, that takes minutes
+    size = 20_000_000
+    lines: list[str] = []
+    follower = cluster.follow("long", lines.append)
+    watched = Watched(cluster, "long")
+    cluster.create(jobset("long", replicated("w", sh(f"head -c {size} /dev/zero | tr '\\0' x"))))
+    watched.ended()
+    began = time.process_time()
+    follower.close()
+    (pod,) = watched.pods.values()
+    (tail,) = cluster.tail(pod.name, "main", 0, 50)
+    # Then nothing of it is lost to who follows, its end is the tail, and it was quick
+    assert sum(map(len, lines)) == size
+    assert 0 < len(tail) <= 256 * 1024
+    assert time.process_time() - began < 3
