@@ -108,10 +108,14 @@ class SpecTemplate:
         """The template of `to_json`. Raises InvalidSpec."""
         try:
             data = json.loads(text)
-            holes = tuple(Hole(hole["name"], hole["type"]) for hole in data["holes"])
-            return cls(data["tree"], holes)
-        except (ValueError, KeyError, TypeError) as error:
-            raise InvalidSpec([Fault("", "template", f"not a template: {error}")]) from None
+            made = cls(data["tree"], tuple(Hole(hole["name"], hole["type"]) for hole in data["holes"]))
+            # Every hole of the tree is declared, with a type that there is.
+            made._fill({hole.name: _STAND_IN[hole.type] for hole in made.holes})
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise InvalidSpec(
+                [Fault("", "template", f"not a template: {type(error).__name__}: {error}")]
+            ) from None
+        return made
 
     def _fill(self, values: Mapping[str, Any]) -> Any:
         def fill(node: Any) -> Any:
