@@ -54,24 +54,23 @@ def program(
                 )
             ]
         )
-    faults = [
-        Fault(name, "list", "is a list of words, not one text", value, 'for instance ["--data", "/data"]')
-        for name, value in (("args", args), ("command", command))
-        if value is not None and (isinstance(value, str) or not isinstance(value, Sequence))
-    ]
-    if faults:
-        raise InvalidSpec(faults)
-    rest = [text(value) for value in args]
+    rest = [text(value) for value in args or ()]
     if command:
         return [text(value) for value in command], rest
     return ([*python, text(script)] if script else [*python, "-m", text(module)]), rest
 
 
 def at_least_one(name: str, count: Any) -> None:
-    """Raises InvalidSpec for a number below 1: a Job of no pods succeeds at once, and nothing was trained."""
-    if isinstance(count, int) and (isinstance(count, bool) or count < 1):
-        message = "at least 1: a Job of no pods succeeds without training"
-        raise InvalidSpec([Fault(name, "out-of-range", message, count, "1 or more")])
+    """Raises InvalidSpec for what is no number from 1 on: a Job of no pods succeeds at once, and nothing was trained.
+
+    Upstream outputs pass, and so does their text form, which holds braces.
+    """
+    if isinstance(count, int | float | None | list | dict) or (isinstance(count, str) and "{" not in count):
+        if type(count) is not int:
+            raise InvalidSpec([Fault(name, "type", "must be a whole number", repr(count), "1 or more")])
+        if count < 1:
+            message = "at least 1: a Job of no pods succeeds without training"
+            raise InvalidSpec([Fault(name, "out-of-range", message, count, "1 or more")])
 
 
 def source(name: str) -> str:

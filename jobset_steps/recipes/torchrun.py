@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jobset_steps.recipes.arguments import check_arguments
 from jobset_steps.recipes.assemble import jobset
 from jobset_steps.recipes.environment import Place, text
 from jobset_steps.recipes.pods import PYTHON, Pods, at_least_one, program, replicated_job, source
@@ -59,7 +60,16 @@ def torchrun(
     """
     if rendezvous not in ("static", "c10d"):
         raise InvalidSpec([Fault("rendezvous", "enum", "is unknown", rendezvous, '"static" or "c10d"')])
+    check_arguments(
+        lists={"args": args, "command": command},
+        mappings={"env": env, "resources": resources, "volumes": volumes, "pod": pod},
+        fatal_exit_codes=fatal_exit_codes,
+        failure_policy=failure_policy,
+        volume_claim_policies=volume_claim_policies,
+    )
     at_least_one("nodes", nodes)
+    if nproc_per_node not in ("gpu", "cpu", "auto"):
+        at_least_one("nproc_per_node", nproc_per_node)
     words, rest = program(script, module, command, args, python=())
     if command:
         words = ["--no_python", *words]

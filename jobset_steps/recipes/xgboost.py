@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jobset_steps.recipes.arguments import check_arguments
 from jobset_steps.recipes.assemble import jobset
 from jobset_steps.recipes.environment import Place
 from jobset_steps.recipes.pods import PYTHON, Pods, at_least_one, program, replicated_job
@@ -49,6 +50,19 @@ def xgboost(
     where `workers` is an upstream output. `leader_resources` default to `resources`; the other arguments are those of
     `torchrun`. Raises InvalidSpec.
     """
+    check_arguments(
+        lists={"args": args, "command": command},
+        mappings={
+            "env": env,
+            "resources": resources,
+            "leader_resources": leader_resources,
+            "volumes": volumes,
+            "pod": pod,
+        },
+        fatal_exit_codes=fatal_exit_codes,
+        failure_policy=failure_policy,
+        volume_claim_policies=volume_claim_policies,
+    )
     at_least_one("workers", workers)
     start, rest = program(script, module, command, args, python=(PYTHON,))
     known = isinstance(workers, int)
