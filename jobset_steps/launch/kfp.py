@@ -15,6 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pydantic import ValidationError
+
 from jobset_steps import report as reports
 from jobset_steps.errors import BadInput, StepError
 from jobset_steps.launch.host import Host
@@ -27,7 +29,7 @@ from jobset_steps.spec.fault import InvalidSpec
 from jobset_steps.spec.load import load
 from jobset_steps.spec.template import SpecTemplate
 from jobset_steps.supervisor.inputs import Say
-from jobset_steps.supervisor.plan import EngineAttempt
+from jobset_steps.supervisor.plan import EngineAttempt, OnFailure
 
 __all__ = ["Outputs", "run"]
 
@@ -74,19 +76,11 @@ def run(
 def _request(
     spec: str, values: Mapping[str, Any], options: Mapping[str, Any], model_uri: str
 ) -> LaunchRequest:
-    if unknown := sorted(set(options) - _OPTIONS):
-        raise BadInput(f"options: {', '.join(unknown)}: not known; known: {', '.join(sorted(_OPTIONS))}")
+    budgets, on_failure, waive = _settings(options)
     read = SpecTemplate.from_json(spec) if _is_template(spec) else load(spec + "\n")
-    try:
-        budgets = Budgets.model_validate(options.get("budgets") or {})
-    except ValueError as error:
-        raise BadInput(f"options.budgets: {error}") from None
-    on_failure: Any = options.get("on_failure") or "fail"
-    if on_failure not in ("fail", "branch"):
-        raise BadInput(f"options.on_failure: fail or branch; {on_failure!r} given")
     return LaunchRequest(
         spec=read,
-        values=values,
+        values={name: _whole(value) for name, value in values.items()},
         run=f"local-{uuid.uuid4().hex[:12]}",
         step=str(options.get("step") or "train"),
         slot=str(options.get("slot") or ""),
@@ -94,9 +88,47 @@ def _request(
         budgets=budgets,
         on_failure=on_failure,
         namespace=str(options.get("namespace") or ""),
-        waive=tuple(options.get("waive") or ()),
+        waive=waive,
         annotations={_MODEL_URI: model_uri},
     )
+
+
+def _settings(options: Mapping[str, Any]) -> tuple[Budgets, OnFailure, tuple[str, ...]]:
+    """Budgets, on_failure and waived rules. Raises BadInput with all that is wrong with the options."""
+    wrong = [
+        f"options: {name}: not known; known: {', '.join(sorted(_OPTIONS))}"
+        for name in set(options) - _OPTIONS
+    ]
+    budgets = Budgets()
+    try:
+        budgets = Budgets.model_validate(options.get("budgets") or {})
+    except ValidationError as error:
+        wrong += [
+            f"options.budgets{''.join(f'.{part}' for part in each['loc'])}: {each['msg']}"
+            for each in error.errors()
+        ]
+    on_failure: Any = options.get("on_failure") or "fail"
+    if on_failure not in ("fail", "branch"):
+        wrong.append(f"options.on_failure: fail or branch; {on_failure!r} given")
+    waive: Any = options.get("waive") or ()
+    if not isinstance(waive, list | tuple):
+        wrong.append(f"options.waive: a list of rules; {waive!r} given")
+    if wrong:
+        raise BadInput("\n".join(sorted(wrong)))
+    return budgets, on_failure, tuple(map(str, waive))
+
+
+def _whole(value: Any) -> Any:
+    """A value as its author wrote it: within lists and mappings Kubeflow makes 4.0 of 4."""
+    if isinstance(value, Mapping):
+        return {key: _whole_number(_whole(item)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole_number(_whole(item)) for item in value]
+    return value
+
+
+def _whole_number(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _is_template(spec: str) -> bool:
