@@ -20,12 +20,14 @@ from kubernetes.client.configuration import Configuration
 
 from jobset_steps.errors import ApiError, BadInput
 
-__all__ = ["Client", "Response"]
+__all__ = ["QUOTA", "Client", "Response"]
 
 Response = urllib3.BaseHTTPResponse
 
 # Seconds to connect, and to wait for the answer of a request that is not a stream.
 _CONNECT, _ANSWER = 10.0, 60.0
+QUOTA = "exceeded quota"
+"""What the server says of an object for which there is no room now."""
 # Phrases of 5xx or 403 answers that say "not now", whatever the status code suggests.
 _PASSING = ("failed calling webhook", "etcdserver:", "leader changed", "the object has been modified")
 
@@ -219,7 +221,10 @@ def _kind(status: int, reason: str, message: str) -> str:
     if status == 409:
         return "exists" if reason == "AlreadyExists" else "conflict"
     if status == 403:
-        return "invalid" if message.startswith("admission webhook") else "forbidden"
+        # Only RBAC speaks of what a user cannot do. Quota passes; all else is admission's word on the object.
+        if QUOTA in message:
+            return "unavailable"
+        return "forbidden" if " cannot " in message and " resource " in message else "invalid"
     known = {
         400: "invalid",
         401: "unauthorized",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jobset_steps.clusters.kubernetes.client import Client
+from jobset_steps.clusters.kubernetes.client import QUOTA, Client
 from jobset_steps.clusters.kubernetes.kinds import JOBS, PODS
 from jobset_steps.errors import ApiError
 
@@ -32,7 +32,7 @@ def refuse_what_could_never_run(client: Client, namespace: str, manifest: Mappin
                 if error.kind == "invalid":
                     refused.append(f"spec.replicatedJobs[{index}] ({replicated['name']}): {error.message}")
                     break
-                if error.kind not in ("forbidden", "exists"):
+                if error.kind not in ("forbidden", "exists") and QUOTA not in error.message:
                     raise
     if refused:
         raise ApiError("invalid", "\n".join(refused))
