@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from jobset_steps.launch.lines import tell
+from jobset_steps.report.text import clean
 from jobset_steps.supervisor.inputs import Progress, Say
 from jobset_steps.supervisor.state import StepState
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["View", "open_view"]
 
-_LOG_LINES = 8
+_LOG_LINES, _LOG_WIDTH = 8, 500
 _FRAMES_A_SECOND = 4
 
 
@@ -142,7 +143,8 @@ class Live:
     def log(self, line: str) -> None:
         """See View."""
         with self._lock:
-            self._log.append(line)
+            # What a terminal would act on would draw over the picture.
+            self._log.append(clean(line)[:_LOG_WIDTH])
 
     def notice(self, text: str) -> None:
         """See View."""
