@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-fail test check format golden clean cluster cluster-down test-cluster conformance
+.PHONY: help demo demo-fail test check format golden clean cluster cluster-down test-cluster conformance parity
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -29,6 +29,9 @@ test-cluster: $(VENV)/.dev  ## the tests that need a real cluster: this one, or 
 
 conformance: $(VENV)/.dev  ## 300 random scenarios on the local and on the real cluster (most of an hour)
 	$(BIN)/python -m tests.conformance --scenarios 300
+
+parity: $(VENV)/.dev  ## 10,000 random specs: what we say of each, and what the real API server says
+	$(BIN)/python -m tests.parity --specs 10000 $(ARGS)
 
 check: $(VENV)/.dev  ## ruff, mypy --strict and the import contracts
 	$(BIN)/ruff format --check .

@@ -6,6 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says how busy the machine is, and nothing else.
+settings.register_profile("project", deadline=None)
+settings.load_profile("project")
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -17,6 +17,8 @@ __all__ = ["refusal"]
 
 _DRY = {"dryRun": "All", "fieldValidation": "Strict"}
 _PREFIX = "jobset.sigs.k8s.io/"
+# Admission's words about what else the cluster has or has not.
+_OF_OTHERS = (" not found", "no PriorityClass with name", "priority admission controller", "Pod Overhead")
 _JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets"
 _JOBS = "/apis/batch/v1/namespaces/{}/jobs"
 _PODS = "/api/v1/namespaces/{}/pods"
@@ -25,6 +27,9 @@ _CLAIMS = "/api/v1/namespaces/{}/persistentvolumeclaims"
 
 def refusal(client: Client, manifest: Mapping[str, Any], namespace: str = "default") -> str | None:
     """What the server refuses first, in its own words; None where it accepts everything."""
+    if (manifest.get("apiVersion"), manifest.get("kind")) != ("jobset.x-k8s.io/v1alpha2", "JobSet"):
+        # The address of a request says the kind; a client finds none for another.
+        return "JobSet: no such kind"
     try:
         stored = client.call("POST", _JOBSETS.format(namespace), query=_DRY, body=manifest)
     except ApiError as error:
@@ -33,7 +38,9 @@ def refusal(client: Client, manifest: Mapping[str, Any], namespace: str = "defau
         try:
             client.call("POST", path.format(namespace), query=_DRY, body=child)
         except ApiError as error:
-            if error.kind != "forbidden":
+            if not (
+                " is forbidden: " in error.message and any(words in error.message for words in _OF_OTHERS)
+            ):
                 return f"{child['kind']}: {_words(error)}"
     return None
 

@@ -15,6 +15,8 @@ from jobset_steps.errors import ApiError
 
 __all__ = ["child_job", "child_pod", "refuse_what_could_never_run"]
 
+# What the Job controller copies from a template's metadata to its pods.
+_OF_PODS = ("labels", "annotations", "finalizers")
 _DRY = {"dryRun": "All", "fieldValidation": "Strict"}
 
 
@@ -74,7 +76,7 @@ def _mounted(pod: Mapping[str, Any]) -> set[str]:
 def child_pod(job: Mapping[str, Any]) -> dict[str, Any]:
     """The first pod of a child Job, as the Job controller would create it where admission can tell."""
     template = job["spec"]["template"]
-    metadata = {k: v for k, v in (template.get("metadata") or {}).items() if k in ("labels", "annotations")}
+    metadata = {k: v for k, v in (template.get("metadata") or {}).items() if k in _OF_PODS}
     return {
         "apiVersion": "v1",
         "kind": "Pod",

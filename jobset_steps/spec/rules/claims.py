@@ -36,6 +36,8 @@ def claim_faults(spec: JobSetSpec) -> Iterator[Fault]:
     volumes, mounts = _used(spec)
     seen: set[str] = set()
     for index, policy in enumerate(spec.volume_claim_policies):
+        if not policy.templates:
+            yield Fault(f"{path}[{index}].templates", "required", "at least one")
         if len(policy.templates) > _MOST:
             yield Fault(f"{path}[{index}].templates", "too-many", f"at most {_MOST}", len(policy.templates))
         for place, template in enumerate(policy.templates):

@@ -22,9 +22,10 @@ _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 @dataclass(frozen=True)
 class Around:
-    """What a container's rules read of its pod: volumes with their sources, claims, and a few settings."""
+    """What a container's rules read of its pod: volumes with their sources, those dropped, claims, a few settings."""
 
     volumes: Mapping[str, Mapping[str, Any]]
+    dropped: frozenset[str]
     claims: tuple[str, ...]
     grace: int
     never: bool
@@ -137,6 +138,8 @@ def _mounts(path: str, container: Mapping[str, Any], pod: Around) -> Iterator[Fa
     for index, mount in enumerate(container.get("volumeMounts") or ()):
         here = f"{path}[{index}]"
         name, where = mount.get("name") or "", mount.get("mountPath") or ""
+        if name in pod.dropped:
+            continue
         if name not in pod.volumes:
             known = ", ".join(sorted(pod.volumes)) or "none"
             yield Fault(

@@ -25,9 +25,14 @@ _MOST_INDEXES_TEXT = 64 * 1024
 
 def job_faults(path: str, job: JobSpec, *, made: bool = True) -> Iterator[Fault]:
     """Faults of one child Job's spec at `path`; if no Job of it is made, only what the CRD itself refuses."""
+    for name, policy in (("podFailurePolicy", job.pod_failure_policy), ("successPolicy", job.success_policy)):
+        if policy is not None and not policy.rules:
+            yield Fault(f"{path}.{name}.rules", "required", "at least one rule")
     for index, rule in enumerate(job.pod_failure_policy.rules if job.pod_failure_policy else ()):
         if rule.on_exit_codes is not None:
             here = f"{path}.podFailurePolicy.rules[{index}].onExitCodes.values"
+            if not rule.on_exit_codes.values:
+                yield Fault(here, "required", "at least one value")
             yield from forms.duplicates(here, "", (str(value) for value in rule.on_exit_codes.values))
     if made:
         yield from _refused_by_jobs(path, job)
@@ -156,8 +161,8 @@ def _failure_rule(path: str, rule: PodFailurePolicyRule, job: JobSpec, names: se
             yield Fault(
                 f"{here}.containerName", "unknown-container", "no such container", codes.container_name, known
             )
-        if not 1 <= len(codes.values) <= 255:
-            yield Fault(f"{here}.values", "exit-codes", "from 1 to 255 values", len(codes.values))
+        if len(codes.values) > 255:
+            yield Fault(f"{here}.values", "exit-codes", "at most 255 values", len(codes.values))
         if codes.operator == "In" and 0 in codes.values:
             yield Fault(
                 f"{here}.values[{codes.values.index(0)}]", "exit-codes", "0 is not a failure", 0, "1 to 255"
@@ -186,13 +191,8 @@ def _success_policy(path: str, job: JobSpec) -> Iterator[Fault]:
     if job.completion_mode == "NonIndexed":
         yield Fault(path, "not-indexed", "needs completionMode Indexed", passes="Indexed")
         return
-    if not 1 <= len(policy.rules) <= _MOST_RULES:
-        yield Fault(
-            f"{path}.rules",
-            "too-many" if policy.rules else "required",
-            "from 1 to 20 rules",
-            len(policy.rules),
-        )
+    if len(policy.rules) > _MOST_RULES:
+        yield Fault(f"{path}.rules", "too-many", f"at most {_MOST_RULES}", len(policy.rules))
     for index, rule in enumerate(policy.rules):
         yield from _success_rule(f"{path}.rules[{index}]", rule, job.completions)
 

@@ -14,12 +14,12 @@ from typing import Any
 from jobset_steps.spec.fault import Fault
 from jobset_steps.spec.rules import forms
 from jobset_steps.spec.rules.container import Around, container_faults
-from jobset_steps.spec.rules.metadata import annotation_faults, label_faults
+from jobset_steps.spec.rules.metadata import annotation_faults, finalizer_faults, label_faults
 from jobset_steps.spec.rules.resources import pod_resource_faults
 from jobset_steps.spec.rules.scheduling import scheduling_faults
 from jobset_steps.spec.rules.security import os_faults, pod_security_faults
 from jobset_steps.spec.rules.structure import settled, structure_faults
-from jobset_steps.spec.rules.volumes import volume_faults
+from jobset_steps.spec.rules.volumes import is_dropped, volume_faults
 
 __all__ = ["pod_faults"]
 
@@ -55,9 +55,9 @@ def pod_faults(
     template = settled(template, "PodTemplateSpec")
     labels = (template.get("metadata") or {}).get("labels") or {}
     yield from label_faults(f"{path}.metadata.labels", labels)
-    yield from annotation_faults(
-        f"{path}.metadata.annotations", (template.get("metadata") or {}).get("annotations")
-    )
+    meta = template.get("metadata") or {}
+    yield from annotation_faults(f"{path}.metadata.annotations", meta.get("annotations"))
+    yield from finalizer_faults(f"{path}.metadata.finalizers", meta.get("finalizers") or ())
     for name in _JOB_LABELS:
         if name in labels:
             message = "is the Job controller's to set"
@@ -101,8 +101,9 @@ def _settings(path: str, pod: Mapping[str, Any]) -> Iterator[Fault]:
     for name, whose, passes in (
         ("overhead", "the runtime class's", "runtimeClassName"),
         ("priority", "the priority class's", "priorityClassName"),
+        ("preemptionPolicy", "the priority class's", "priorityClassName"),
     ):
-        if pod.get(name):
+        if pod.get(name) and not (name == "preemptionPolicy" and pod[name] == "PreemptLowerPriority"):
             message = f"is {whose} to set: where it differs the pod is refused"
             yield Fault(f"{path}.{name}", "pod-computed", message, pod[name], passes, True)
 
@@ -175,14 +176,16 @@ def _lists(path: str, pod: Mapping[str, Any]) -> Iterator[Fault]:
 
 def _containers(path: str, pod: Mapping[str, Any], claims: frozenset[str]) -> Iterator[Fault]:
     containers, init = pod.get("containers") or [], pod.get("initContainers") or []
-    if not containers:
+    if containers == []:
         yield Fault(f"{path}.containers", "required", "at least one container")
     listed = [(f"{path}.containers[{i}]", c) for i, c in enumerate(containers)]
     listed = [(f"{path}.initContainers[{i}]", c) for i, c in enumerate(init)] + listed
     volumes = {volume.get("name") or "": volume for volume in pod.get("volumes") or ()}
+    dropped = frozenset(name for name, volume in volumes.items() if is_dropped(volume))
     volumes.update({claim: {"persistentVolumeClaim": {}} for claim in claims})
     around = Around(
-        volumes=volumes,
+        volumes={name: volume for name, volume in volumes.items() if name not in dropped},
+        dropped=dropped,
         claims=tuple(claim.get("name") or "" for claim in pod.get("resourceClaims") or ()),
         grace=pod.get("terminationGracePeriodSeconds", _GRACE),
         never=pod.get("restartPolicy") == "Never",

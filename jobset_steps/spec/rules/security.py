@@ -43,7 +43,8 @@ def pod_security_faults(path: str, pod: Mapping[str, Any]) -> Iterator[Fault]:
     for name, known in (
         ("fsGroupChangePolicy", ("Always", "OnRootMismatch")),
         ("supplementalGroupsPolicy", ("Merge", "Strict")),
-        ("seLinuxChangePolicy", ("MountOption", "Recursive")),
+        # MountOption needs the feature gate SELinuxMount, which is off by default.
+        ("seLinuxChangePolicy", ("Recursive",)),
     ):
         yield from forms.one_of(f"{here}.{name}", security.get(name), known)
     yield from _sysctls(f"{here}.sysctls", pod, security.get("sysctls") or [])

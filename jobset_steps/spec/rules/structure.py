@@ -26,6 +26,16 @@ def _definitions() -> dict[str, Any]:
     return loaded
 
 
+# JobSet's CRD refuses them where they are missing, whether or not anything would be made of them.
+_LISTS_THAT_MUST_BE_THERE = {
+    "PodTemplateSpec": ("spec",),
+    "PodSpec": ("containers",),
+    "NodeSelector": ("nodeSelectorTerms",),
+    "CephFSVolumeSource": ("monitors",),
+    "RBDVolumeSource": ("monitors",),
+}
+
+
 def structure_faults(path: str, value: Any, definition: str) -> Iterator[Fault]:
     """Faults of a value that should be a `definition` such as "PodTemplateSpec"."""
     yield from _check(path, value, definition)
@@ -67,6 +77,9 @@ def _check(path: str, value: Any, type_: Any) -> Iterator[Fault]:
         yield Fault(path, "type", "must be a mapping", value)
     else:
         fields = _definitions()[type_]
+        for name in _LISTS_THAT_MUST_BE_THERE.get(type_, ()):
+            if value.get(name) is None:
+                yield Fault(f"{path}.{name}", "required", "is required")
         for key, item in value.items():
             where = f"{path}.{key}"
             if key in fields:

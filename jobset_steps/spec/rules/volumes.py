@@ -15,7 +15,7 @@ from jobset_steps.spec.rules.metadata import annotation_faults, label_faults, se
 from jobset_steps.spec.rules.quantity import amount_of
 from jobset_steps.spec.rules.references import FILE_FIELDS, field_faults, resource_field_faults
 
-__all__ = ["claim_spec_faults", "volume_faults"]
+__all__ = ["claim_spec_faults", "is_dropped", "volume_faults"]
 
 # What a source needs and nothing more.
 _NEEDS: dict[str, tuple[str, ...]] = {
@@ -49,18 +49,26 @@ def volume_faults(path: str, volumes: list[Any]) -> Iterator[Fault]:
     """Faults of a pod's volumes at `path`."""
     for index, volume in enumerate(volumes):
         here = f"{path}[{index}]"
-        yield from forms.label(f"{here}.name", volume.get("name") or "")
-        sources = [key for key in volume if key not in ("name", "image")]
-        if "image" in volume:
-            message = (
-                "is dropped without a word while the feature gate ImageVolume is off, as it is by default"
+        if is_dropped(volume):
+            message = "is dropped with its mounts, without a word, while the feature gate ImageVolume is off, the default"
+            yield Fault(
+                f"{here}.image", "dropped-field", message, passes="another kind of volume", waivable=True
             )
-            yield Fault(f"{here}.image", "dropped-field", message, passes="another source", waivable=True)
-        if len(sources) != 1:
-            given = ", ".join(sources) or None
-            yield Fault(here, "volume-source", "exactly one source", given, "such as emptyDir: {}")
+            continue
+        yield from forms.label(f"{here}.name", volume.get("name") or "")
+        sources = [key for key in volume if key != "name"]
+        if not sources:
+            message = "without a source it is an emptyDir"
+            yield Fault(here, "volume-without-source", message, passes="such as emptyDir: {}", waivable=True)
+        elif len(sources) > 1:
+            yield Fault(here, "volume-source", "exactly one source", ", ".join(sources), "one of them")
         for kind in sources:
             yield from _source(f"{here}.{kind}", kind, volume[kind])
+
+
+def is_dropped(volume: Mapping[str, Any]) -> bool:
+    """Whether the server drops a volume, and every mount of it, without a word."""
+    return "image" in volume
 
 
 def _source(path: str, kind: str, source: Mapping[str, Any]) -> Iterator[Fault]:

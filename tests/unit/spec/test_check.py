@@ -120,7 +120,7 @@ SETS: list[tuple[str, dict[str, Any], str, str]] = [
     ("two containers of a name", jobset(replicated(spec=job(pod(container(), container())))), f"{POD}.containers[1].name", "duplicate"),
     ("a port name too long", jobset(replicated(spec=job(pod(container(ports=[{"containerPort": 80, "name": "x" * 16}]))))), f"{MAIN}.ports[0].name", "port-name"),
     ("an enum", jobset(replicated(spec=job(pod(container(imagePullPolicy="always"))))), f"{MAIN}.imagePullPolicy", "enum"),
-    ("a volume without source", jobset(replicated(spec=job(pod(volumes=[{"name": "v"}])))), f"{POD}.volumes[0]", "volume-source"),
+    ("a volume without source", jobset(replicated(spec=job(pod(volumes=[{"name": "v"}])))), f"{POD}.volumes[0]", "volume-without-source"),
     ("a field path", jobset(replicated(spec=job(pod(container(env=[{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels"}}}]))))),
      f"{MAIN}.env[0].valueFrom.fieldRef.fieldPath", "field-path"),
 ]  # fmt: skip
