@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 
 from jobset_steps.clusters import Cluster
@@ -24,10 +25,20 @@ def open_cluster(
 
 
 def _local(namespace: str | None, kubeconfig: str | None, notice: Callable[[str], None] | None) -> Cluster:
-    from jobset_steps.clusters.local import LocalCluster
+    from jobset_steps.clusters.local import LocalCluster, default_root
 
     if kubeconfig is not None:
         raise BadInput("--kubeconfig has no meaning on the local cluster; use --on kubernetes")
+    root = default_root()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=root):
+            pass
+    except OSError as error:
+        # Later it would look like an API server that is away, and be waited for.
+        raise BadInput(
+            f"{root}: the local cluster cannot keep its files there: {error.strerror}; set JOBSET_STEPS_HOME"
+        ) from None
     return LocalCluster(namespace=namespace or "default", notice=notice)
 
 

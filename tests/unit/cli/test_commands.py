@@ -158,6 +158,15 @@ def test_every_wrong_option_and_the_spec_at_once(tmp_path: Path, capsys: pytest.
         assert word in err
 
 
+def test_a_home_that_cannot_be_written_is_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = written(tmp_path / "s.yaml", jobset())
+    monkeypatch.setenv("JOBSET_STEPS_HOME", spec)
+    code, _, err = ran(capsys, "run", spec)
+    assert (code, "JOBSET_STEPS_HOME" in err) == (64, True)
+
+
 @pytest.mark.parametrize("command", ["render", "explain"])
 @pytest.mark.parametrize("given", [b"\xff\xfe", None])
 def test_standard_input_that_is_no_text_is_one_message(
