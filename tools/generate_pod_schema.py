@@ -22,6 +22,8 @@ _TARGET = Path(__file__).parents[1] / "jobset_steps" / "spec" / "schema" / "pod.
 # What is left of ObjectMeta inside a CRD.
 _EMBEDDED_METADATA = ("annotations", "finalizers", "labels", "name", "namespace")
 
+_DROPPED = {"ImageVolumeSource": ("pullPolicy",), "Lifecycle": ("stopSignal",)}
+
 
 def shrink(document: dict[str, Any]) -> dict[str, Any]:
     """Definitions reachable from the roots: each field's type."""
@@ -40,9 +42,9 @@ def shrink(document: dict[str, Any]) -> dict[str, Any]:
         if short == "ObjectMeta":
             # JobSet's CRD does not mind one twice.
             found[short]["finalizers"] = {"list": "string"}
-        if short == "ImageVolumeSource":
-            # The server drops the whole volume while its feature gate is off, before it looks at values.
-            found[short]["pullPolicy"] = "string"
+        # The server drops them while their feature gates are off, before it looks at values.
+        for name in _DROPPED.get(short, ()):
+            found[short][name] = "string"
     return {name: found[name] for name in sorted(found)}
 
 

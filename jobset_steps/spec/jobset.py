@@ -59,7 +59,7 @@ class DependsOn(Model):
 class ReplicatedJob(Model):
     """`replicas` child Jobs of one template. None means the API's default, 1."""
 
-    name: Str
+    name: Str = ""
     group_name: Str | None = None
     replicas: Int32 | None = None
     template: JobTemplate

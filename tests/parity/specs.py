@@ -1,4 +1,4 @@
-"""JobSets near every boundary: a sound one, of any shape, and then up to three places of it moved to or over an edge.
+"""JobSets near every boundary: a sound one, of any shape, and then up to six places of it moved to an edge or over it.
 
 What was moved is kept beside the tree, so that a disagreement is read at once.
 """
@@ -143,13 +143,11 @@ TEMPLATE_META: dict[str, Strategy] = {
 
 @st.composite
 def specs(draw: Draw) -> Spec:
-    """A sound JobSet with nothing to three places moved."""
+    """A sound JobSet with nothing to six places moved."""
     tree = draw(_sound())
     moves = []
-    for _ in range(draw(st.sampled_from([0, 1, 1, 1, 1, 2, 2, 3]))):
-        moves.append(
-            draw(st.sampled_from([_field, _field, _field, _field, _wrong, _list, _length]))(draw, tree)
-        )
+    for _ in range(draw(st.sampled_from([0, 1, 2, 3, 4, 5, 6]))):
+        moves.append(draw(st.sampled_from(_MOVES))(draw, tree))
     return Spec(tree, tuple(moves))
 
 
@@ -239,54 +237,75 @@ def _replicated(draw: Draw, name: str, *, claims: bool) -> dict[str, Any]:
 
 def _field(draw: Draw, tree: dict[str, Any]) -> str:
     """Set one field to a value near an edge."""
-    here, place, fields = draw(st.sampled_from(list(_places(tree))))
-    name = draw(st.sampled_from(sorted(fields)))
-    place[name] = copy.deepcopy(draw(fields[name]))
+    places = _places(tree)
+    kind = draw(st.sampled_from([kind for kind in _KINDS if places.get(kind)]))
+    here, place = draw(st.sampled_from(places[kind]))
+    if kind == "volume":
+        source = draw(st.sampled_from(sorted(VOLUME_SOURCES)))
+        if draw(st.integers(0, 5)):
+            for other in [name for name in place if name != "name"]:
+                del place[other]
+        place[source] = copy.deepcopy(draw(VOLUME_SOURCES[source]))
+        return f"{here}.{source} = {place[source]!r}"
+    name = draw(st.sampled_from(sorted(_FIELDS[kind])))
+    place[name] = copy.deepcopy(draw(_FIELDS[kind][name]))
     return f"{here}.{name} = {place[name]!r}"
 
 
-def _places(tree: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], dict[str, Strategy]]]:
-    """Every mapping of the tree whose fields have edges of their own."""
-    if isinstance(spec := tree.get("spec"), dict):
-        yield "spec", spec, SPEC
-        for index, job in enumerate(_mappings(spec.get("replicatedJobs"))):
-            yield from _places_of_job(f"spec.replicatedJobs[{index}]", job)
-    if isinstance(meta := tree.get("metadata"), dict):
-        yield "metadata", meta, META
-    yield (
-        "",
-        tree,
-        {
-            "apiVersion": mostly(["jobset.x-k8s.io/v1alpha2"], ["v1", "", None]),
-            "x": st.just(1),
-            "status": st.just({}),
-        },
-    )
+_FIELDS: dict[str, dict[str, Strategy]] = {
+    "top": {
+        "apiVersion": mostly(["jobset.x-k8s.io/v1alpha2"], ["v1", "", None]),
+        "status": st.just({}),
+        "x": st.just(1),
+    },
+    "metadata": META,
+    "spec": SPEC,
+    "replicated job": REPLICATED,
+    "template's metadata": TEMPLATE_META,
+    "job": JOB,
+    "pod": POD,
+    "container": CONTAINER,
+}
+# How often each kind of place is chosen: by the number of its fields, and by how much there is to each.
+_KINDS = [
+    "top", *["metadata"] * 3, *["spec"] * 8, *["replicated job"] * 4, *["template's metadata"] * 3,
+    *["job"] * 10, *["pod"] * 18, *["container"] * 18, *["volume"] * 8,
+]  # fmt: skip
 
 
-def _places_of_job(
-    here: str, replicated: dict[str, Any]
-) -> Iterator[tuple[str, dict[str, Any], dict[str, Strategy]]]:
-    yield here, replicated, REPLICATED
-    template = replicated.get("template")
-    job = template.get("spec") if isinstance(template, dict) else None
-    pod_template = job.get("template") if isinstance(job, dict) else None
-    pod = pod_template.get("spec") if isinstance(pod_template, dict) else None
-    if isinstance(template, dict) and isinstance(meta := template.setdefault("metadata", {}), dict):
-        yield f"{here}.template.metadata", meta, TEMPLATE_META
-    if isinstance(job, dict):
-        yield from [(f"{here}.template.spec", job, JOB)] * 3
-    if not isinstance(pod, dict) or not isinstance(pod_template, dict):
-        return
-    here = f"{here}.template.spec.template"
-    if isinstance(meta := pod_template.setdefault("metadata", {}), dict):
-        yield f"{here}.metadata", meta, TEMPLATE_META
-    yield from [(f"{here}.spec", pod, POD)] * 4
-    for kind in ("containers", "containers", "initContainers"):
-        for index, container in enumerate(_mappings(pod.get(kind))):
-            yield from [(f"{here}.spec.{kind}[{index}]", container, CONTAINER)] * 2
-    for index, volume in enumerate(_mappings(pod.get("volumes"))):
-        yield f"{here}.spec.volumes[{index}]", volume, VOLUME_SOURCES
+def _places(tree: dict[str, Any]) -> dict[str, list[tuple[str, dict[str, Any]]]]:
+    """By kind: every mapping of the tree whose fields have edges of their own."""
+    found: dict[str, list[tuple[str, dict[str, Any]]]] = {"top": [("", tree)]}
+
+    def add(kind: str, here: str, value: Any) -> dict[str, Any]:
+        if isinstance(value, dict):
+            found.setdefault(kind, []).append((here, value))
+            return value
+        return {}
+
+    add("metadata", "metadata", tree.get("metadata"))
+    spec = add("spec", "spec", tree.get("spec"))
+    for index, replicated in enumerate(_mappings(spec.get("replicatedJobs"))):
+        here = f"spec.replicatedJobs[{index}]"
+        template = add("replicated job", here, replicated).get("template")
+        if not isinstance(template, dict):
+            continue
+        here = f"{here}.template"
+        add("template's metadata", f"{here}.metadata", template.setdefault("metadata", {}))
+        pod_template = add("job", f"{here}.spec", template.get("spec")).get("template")
+        if not isinstance(pod_template, dict):
+            continue
+        here = f"{here}.spec.template"
+        add("template's metadata", f"{here}.metadata", pod_template.setdefault("metadata", {}))
+        pod = add("pod", f"{here}.spec", pod_template.get("spec"))
+        for lists, kind in (
+            ("containers", "container"),
+            ("initContainers", "container"),
+            ("volumes", "volume"),
+        ):
+            for place, item in enumerate(_mappings(pod.get(lists))):
+                add(kind, f"{here}.spec.{lists}[{place}]", item)
+    return found
 
 
 def _mappings(value: Any) -> list[dict[str, Any]]:
@@ -348,6 +367,9 @@ def _length(draw: Draw, tree: dict[str, Any]) -> str:
     meta.pop("name", None)
     meta[kind] = "x" * length
     return f"metadata.{kind} has {length} characters"
+
+
+_MOVES = [*[_field] * 24, _wrong, _list, _length]
 
 
 def _nodes(here: str, value: Any) -> Iterator[tuple[str, Any, Any]]:

@@ -75,7 +75,10 @@ def _restart(path: str, container: Mapping[str, Any], *, init: bool) -> Iterator
         message = "is dropped without a word while the feature gate ContainerRestartRules is off, as it is by default"
         yield Fault(here, "dropped-field", message, passes="remove it", waivable=True)
         for index, rule in enumerate(rules):
+            # JobSet's CRD looks at them before anything is dropped.
             yield from forms.required(f"{here}[{index}]", rule, "action")
+            if (codes := rule.get("exitCodes")) is not None:
+                yield from forms.required(f"{here}[{index}].exitCodes", codes, "operator")
 
 
 def _ports(path: str, ports: list[Any]) -> Iterator[Fault]:

@@ -180,7 +180,7 @@ def _failure_rule(path: str, rule: PodFailurePolicyRule, job: JobSpec, names: se
     for index, condition in enumerate(rule.on_pod_conditions):
         yield from forms.label_key(f"{path}.onPodConditions[{index}].type", condition.type)
         yield from forms.one_of(
-            f"{path}.onPodConditions[{index}].status", condition.status, ("False", "True", "Unknown")
+            f"{path}.onPodConditions[{index}].status", condition.status or None, ("False", "True", "Unknown")
         )
 
 

@@ -75,7 +75,7 @@ def _counts(spec: JobSetSpec) -> Iterator[Fault]:
             passes="at least one",
             waivable=True,
         )
-    elif all(_replicas(job) == 0 for job in jobs):
+    elif all(_replicas(job) <= 0 for job in jobs):
         yield Fault(
             path,
             "no-jobs",
@@ -89,7 +89,9 @@ def _counts(spec: JobSetSpec) -> Iterator[Fault]:
         yield from _job_name(f"{here}.name", job)
         if job.group_name is not None:
             yield from forms.letter_label(f"{here}.groupName", job.group_name)
-        yield from forms.nonnegative(f"{here}.replicas", job.replicas)
+        if job.replicas is not None and job.replicas < 0:
+            message = "a negative number acts as 0"
+            yield Fault(f"{here}.replicas", "negative-replicas", message, job.replicas, "0 or more", True)
         pods = job.template.spec.parallelism or 1
         if _replicas(job) * pods > _INT32:
             message = f"replicas times parallelism is at most {_INT32}"
@@ -155,7 +157,7 @@ def _order(spec: JobSetSpec) -> Iterator[Fault]:
 
 
 def _network(spec: JobSetSpec) -> Iterator[Fault]:
-    if spec.network is not None and spec.network.subdomain is not None:
+    if spec.network is not None and spec.network.subdomain:
         yield from forms.letter_label("spec.network.subdomain", spec.network.subdomain)
 
 

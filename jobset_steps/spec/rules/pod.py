@@ -15,7 +15,7 @@ from jobset_steps.spec.fault import Fault
 from jobset_steps.spec.rules import forms
 from jobset_steps.spec.rules.container import Around, container_faults
 from jobset_steps.spec.rules.metadata import annotation_faults, finalizer_faults, label_faults
-from jobset_steps.spec.rules.resources import pod_resource_faults
+from jobset_steps.spec.rules.resources import pod_resource_faults, resource_faults
 from jobset_steps.spec.rules.scheduling import scheduling_faults
 from jobset_steps.spec.rules.security import os_faults, pod_security_faults
 from jobset_steps.spec.rules.structure import settled, structure_faults
@@ -70,6 +70,7 @@ def pod_faults(
     yield from pod_security_faults(path, pod)
     yield from scheduling_faults(path, pod, {**labels, **dict.fromkeys(_JOB_LABELS, "")})
     yield from pod_resource_faults(path, pod)
+    yield from resource_faults(f"{path}.overhead", {"limits": pod.get("overhead") or {}}, ())
     yield from volume_faults(f"{path}.volumes", pod.get("volumes") or [])
     yield from _containers(path, pod, claims)
 

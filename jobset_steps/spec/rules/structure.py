@@ -26,13 +26,17 @@ def _definitions() -> dict[str, Any]:
     return loaded
 
 
-# JobSet's CRD refuses them where they are missing, whether or not anything would be made of them.
-_LISTS_THAT_MUST_BE_THERE = {
+# JobSet's CRD refuses a template without them, whether or not anything would be made of it.
+_MUST_BE_THERE = {
     "PodTemplateSpec": ("spec",),
     "PodSpec": ("containers",),
     "NodeSelector": ("nodeSelectorTerms",),
     "CephFSVolumeSource": ("monitors",),
     "RBDVolumeSource": ("monitors",),
+    "ProjectedVolumeSource": ("sources",),
+    "ScaleIOVolumeSource": ("secretRef",),
+    "TypedLocalObjectReference": ("apiGroup",),
+    "TypedObjectReference": ("apiGroup",),
 }
 
 
@@ -77,7 +81,7 @@ def _check(path: str, value: Any, type_: Any) -> Iterator[Fault]:
         yield Fault(path, "type", "must be a mapping", value)
     else:
         fields = _definitions()[type_]
-        for name in _LISTS_THAT_MUST_BE_THERE.get(type_, ()):
+        for name in _MUST_BE_THERE.get(type_, ()):
             if value.get(name) is None:
                 yield Fault(f"{path}.{name}", "required", "is required")
         for key, item in value.items():

@@ -16,6 +16,7 @@ WAIVABLE: dict[str, str] = {
     "job-name-empty": "A replicated job without a name cannot be a target, a coordinator or a dependency.",
     "manual-selector": "With a selector of one's own, an attempt takes the pods of the attempt before for its own.",
     "negative-grace": "A negative grace period acts as one second.",
+    "negative-replicas": "A negative number of replicas acts as 0.",
     "negative-restarts": "A negative maxRestarts acts as 0.",
     "no-jobs": "Without a replicated job, or with no replica of any, the JobSet never ends.",
     "pattern": "A pattern that is not RE2 never matches: the failure counts as a default restart.",

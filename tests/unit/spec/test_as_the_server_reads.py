@@ -119,7 +119,12 @@ def test_c1_a_replicated_job_without_replicas_has_a_child_name_too(length: int, 
         ({"accessModes": ["ReadWriteOncePod", "ReadWriteOnce"]}, "spec.accessModes", "access-modes"),
         ({"resources": {"requests": {"storage": "0"}}}, "spec.resources.requests.storage", "required"),
         ({"storageClassName": "Fast"}, "spec.storageClassName", "name-form"),
-        ({"dataSource": {"kind": "VolumeSnapshot", "name": "a"}}, "spec.dataSource.kind", "data-source"),
+        ({"dataSource": {"kind": "VolumeSnapshot", "name": "a"}}, "spec.dataSource.apiGroup", "required"),
+        (
+            {"dataSource": {"apiGroup": "", "kind": "VolumeSnapshot", "name": "a"}},
+            "spec.dataSource.kind",
+            "data-source",
+        ),
         ({"acessModes": []}, "spec.acessModes", "unknown-field"),
     ],
 )

@@ -85,6 +85,7 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     ("a share with a relative path", of(volumes=[{"name": "v", "nfs": {"server": "a", "path": "b"}}]), f"{POD}.spec.volumes[0].nfs.path", "path-form"),
     ("a token for five minutes", projected({"serviceAccountToken": {"path": "t", "expirationSeconds": 300}}), f"{POD}.spec.volumes[0].projected.sources[0].serviceAccountToken.expirationSeconds", "out-of-range"),
     ("two files of a path", projected({"secret": {"name": "a", "items": [{"key": "a", "path": "p"}, {"key": "b", "path": "p"}]}}), f"{POD}.spec.volumes[0].projected.sources[0].secret.items[1].path", "duplicate"),
+    ("a projection of nothing", of(volumes=[{"name": "v", "projected": {}}]), f"{POD}.spec.volumes[0].projected.sources", "required"),
     ("a claim in a pod that asks for nothing", of(volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"]}}}}]),
      f"{POD}.spec.volumes[0].ephemeral.volumeClaimTemplate.spec.resources.requests.storage", "required"),
     ("more than the pod may have", of(container(resources={"limits": {"cpu": 2}, "requests": {"cpu": 1}}), resources={"limits": {"cpu": 1}}), f"{POD}.spec.resources.limits.cpu", "pod-resources"),

@@ -60,6 +60,7 @@ WAIVED = [
     ),
     ("job-name-empty", jobset(replicated(name=""))),
     ("negative-grace", jobset(replicated(spec=job(pod(terminationGracePeriodSeconds=-1))))),
+    ("negative-replicas", jobset(replicated(), replicated("b", replicas=-1))),
     ("no-jobs", {"metadata": {"name": "train"}}),
     ("pod-computed", jobset(replicated(spec=job(pod(priority=5))))),
     ("pod-host-name", jobset(replicated(spec=job(pod(hostname="a"))))),
