@@ -64,21 +64,19 @@ def container_faults(path: str, container: Mapping[str, Any], pod: Around, *, in
 
 def _restart(path: str, container: Mapping[str, Any], *, init: bool) -> Iterator[Fault]:
     restart = container.get("restartPolicy")
-    here = f"{path}.restartPolicy"
-    if init and restart not in (None, "Always"):
-        yield Fault(here, "container-restart", "only Always (a sidecar)", restart, "Always")
-    elif not init and restart is not None:
-        message = "only in initContainers (a sidecar); here it is dropped without a word"
-        yield Fault(here, "dropped-field", message, restart, "restartPolicy of the pod", True)
+    if restart is not None and not (init and restart == "Always"):
+        message = "only Always, and only in initContainers (a sidecar); else it is dropped without a word"
+        passes = "restartPolicy of the pod"
+        yield Fault(f"{path}.restartPolicy", "dropped-field", message, restart, passes, True)
     if rules := container.get("restartPolicyRules"):
         here = f"{path}.restartPolicyRules"
         message = "is dropped without a word while the feature gate ContainerRestartRules is off, as it is by default"
         yield Fault(here, "dropped-field", message, passes="remove it", waivable=True)
         for index, rule in enumerate(rules):
-            # JobSet's CRD looks at them before anything is dropped.
-            yield from forms.required(f"{here}[{index}]", rule, "action")
+            # JobSet's CRD misses them before anything is dropped.
+            yield from forms.present(f"{here}[{index}]", rule, "action")
             if (codes := rule.get("exitCodes")) is not None:
-                yield from forms.required(f"{here}[{index}].exitCodes", codes, "operator")
+                yield from forms.present(f"{here}[{index}].exitCodes", codes, "operator")
 
 
 def _ports(path: str, ports: list[Any]) -> Iterator[Fault]:

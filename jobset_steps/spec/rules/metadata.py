@@ -56,7 +56,7 @@ def finalizer_faults(path: str, finalizers: Iterable[str]) -> Iterator[Fault]:
 
 def owner_faults(path: str, owners: Iterable[Mapping[str, Any]]) -> Iterator[Fault]:
     """Owner references: complete, known fields only, at most one controller."""
-    controllers = 0
+    controllers: list[Mapping[str, Any]] = []
     for index, owner in enumerate(owners):
         here = f"{path}[{index}]"
         for name, value in owner.items():
@@ -75,9 +75,11 @@ def owner_faults(path: str, owners: Iterable[Mapping[str, Any]]) -> Iterator[Fau
             )
         if (version, owner.get("kind")) == ("v1", "Event"):
             yield Fault(here, "owner", "an Event owns nothing", owner.get("name"))
-        controllers += owner.get("controller") is True
-        if owner.get("controller") is True and controllers > 1:
-            yield Fault(f"{here}.controller", "owner", "only one owner can be the controller")
+        # The server takes two that are the same for one.
+        if owner.get("controller") is True and owner not in controllers:
+            controllers.append(owner)
+            if len(controllers) > 1:
+                yield Fault(f"{here}.controller", "owner", "only one owner can be the controller")
 
 
 def selector_faults(path: str, selector: Mapping[str, Any] | None) -> Iterator[Fault]:

@@ -83,7 +83,11 @@ def test_what_a_cluster_adds_is_left_out() -> None:
         ([{**OWNER, "uid": ""}], [("[0].uid", "required")]),
         ([{**OWNER, "blocksOwner": True}], [("[0].blocksOwner", "unknown-field")]),
         ([{**OWNER, "controller": "yes"}], [("[0].controller", "type")]),
-        ([{**OWNER, "controller": True}, {**OWNER, "controller": True}], [("[1].controller", "owner")]),
+        ([{**OWNER, "controller": True}, {**OWNER, "controller": True}], []),
+        (
+            [{**OWNER, "controller": True}, {**OWNER, "name": "c", "controller": True}],
+            [("[1].controller", "owner")],
+        ),
         ([{**OWNER, "kind": "Event"}], [("[0]", "owner")]),
     ],
 )
@@ -104,6 +108,13 @@ def test_c1_a_name_that_the_server_completes_leaves_room_for_five_characters(len
     tree = jobset(replicated("worker"))
     tree["metadata"] = {"generateName": "x" * length}
     assert rules_of(tree) == ([] if fits else [("metadata.generateName", "name-length")])
+
+
+def test_a_base_of_names_is_looked_at_beside_a_name() -> None:
+    assert rules_of(changed(jobset(), "metadata.generateName", "train-")) == []
+    assert rules_of(changed(jobset(), "metadata.generateName", "a.")) == [
+        ("metadata.generateName", "name-form")
+    ]
 
 
 @pytest.mark.parametrize(("length", "fits"), [(45, True), (46, False)])
