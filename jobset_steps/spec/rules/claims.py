@@ -12,9 +12,9 @@ from typing import Any
 from jobset_steps.spec.fault import Fault
 from jobset_steps.spec.jobset import JobSetSpec
 from jobset_steps.spec.rules import forms
+from jobset_steps.spec.rules.claim_spec import claim_spec_faults
 from jobset_steps.spec.rules.metadata import annotation_faults, label_faults
 from jobset_steps.spec.rules.structure import settled, structure_faults
-from jobset_steps.spec.rules.volumes import claim_spec_faults
 
 __all__ = ["claim_faults", "claim_names"]
 
