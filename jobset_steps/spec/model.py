@@ -45,6 +45,10 @@ Texts = Annotated[tuple[Str, ...], BeforeValidator(_texts)]
 Labels = Annotated[dict[Str, Str], BeforeValidator(_texts)]
 
 
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
 class Model(BaseModel):
     """Immutable; unknown fields are errors; either spelling of a name is taken."""
 
@@ -55,12 +59,22 @@ class Model(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _null_is_unset(cls, data: Any) -> Any:
-        if not isinstance(data, Mapping) or None not in data.values():
+    def _null_as_the_server_reads_it(cls, data: Any) -> Any:
+        """Null is unset where a field has no null, and an empty mapping among mappings."""
+        if not isinstance(data, Mapping):
             return data
-        fields = {name: field for key, field in cls.model_fields.items() for name in (key, field.alias)}
-        never = {name for name, field in fields.items() if type(None) not in get_args(field.annotation)}
-        return {key: value for key, value in data.items() if value is not None or key not in never}
+        kinds = {
+            name: get_args(f.annotation) for key, f in cls.model_fields.items() for name in (key, f.alias)
+        }
+        read = {}
+        for key, value in data.items():
+            inner = kinds.get(key, ())
+            if value is None and key in kinds and type(None) not in inner:
+                continue
+            if isinstance(value, list) and None in value and inner and _is_model(inner[0]):
+                value = [{} if item is None else item for item in value]
+            read[key] = value
+        return read
 
     @model_serializer(mode="wrap")
     def _without_unset(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:

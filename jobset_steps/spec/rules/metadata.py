@@ -21,6 +21,7 @@ __all__ = [
 ]
 
 _MOST_ANNOTATIONS = 256 * 1024
+_OWN_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 _OWNER_FIELDS = {
     "apiVersion": str,
     "kind": str,
@@ -48,10 +49,14 @@ def annotation_faults(path: str, annotations: Mapping[str, str] | None) -> Itera
         yield Fault(path, "too-long", f"at most {_MOST_ANNOTATIONS} bytes in all", size)
 
 
-def finalizer_faults(path: str, finalizers: Iterable[str]) -> Iterator[Fault]:
-    """Names of finalizers."""
+def finalizer_faults(path: str, finalizers: Iterable[str], *, of_pod: bool = False) -> Iterator[Fault]:
+    """Names of finalizers; a pod's have a domain, unless they are Kubernetes' own."""
     for index, name in enumerate(finalizers):
         yield from forms.label_key(f"{path}[{index}]", name)
+        if of_pod and name and "/" not in name and name not in _OWN_FINALIZERS:
+            yield Fault(
+                f"{path}[{index}]", "key-form", "a name with a domain", name, f"such as example.com/{name}"
+            )
 
 
 def owner_faults(path: str, owners: Iterable[Mapping[str, Any]]) -> Iterator[Fault]:

@@ -57,7 +57,7 @@ def pod_faults(
     yield from label_faults(f"{path}.metadata.labels", labels)
     meta = template.get("metadata") or {}
     yield from annotation_faults(f"{path}.metadata.annotations", meta.get("annotations"))
-    yield from finalizer_faults(f"{path}.metadata.finalizers", meta.get("finalizers") or ())
+    yield from finalizer_faults(f"{path}.metadata.finalizers", meta.get("finalizers") or (), of_pod=True)
     for name in _JOB_LABELS:
         if name in labels:
             message = "is the Job controller's to set"

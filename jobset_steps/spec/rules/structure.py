@@ -103,7 +103,7 @@ def _composite(path: str, value: Any, type_: Mapping[str, Any]) -> Iterator[Faul
             fault for i, item in enumerate(value) for fault in _check(f"{path}[{i}]", item, type_["list"])
         ]
         yield from faults
-        if "keys" in type_ and not faults:
+        if "keys" in type_ and all(fault.rule == "enum" for fault in faults):
             yield from _repeated(path, settled(value, type_), type_["keys"])
     elif "map" in type_:
         if not isinstance(value, Mapping):

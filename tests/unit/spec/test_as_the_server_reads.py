@@ -35,6 +35,16 @@ def test_null_counts_as_unset(path: str) -> None:
     assert JobSet.from_dict(changed(jobset(), path, None)) == JobSet.from_dict(jobset())
 
 
+def test_null_among_mappings_is_an_empty_mapping() -> None:
+    found = rules_of(changed(jobset(), "spec.failurePolicy", {"rules": [{"action": "FailJobSet"}]}))
+    assert found == []
+    tree = changed(jobset(), f"{J}.podFailurePolicy", {"rules": [None]})
+    assert [path.rpartition("podFailurePolicy.")[2] for path, _ in rules_of(tree)] == [
+        "rules[0].action",
+        "rules[0]",
+    ]
+
+
 def test_a_label_that_is_null_is_not_there() -> None:
     read = JobSet.from_dict(changed(jobset(), "metadata.labels", {"a": None, "b": "c"}))
     assert read.metadata.labels == {"b": "c"}
