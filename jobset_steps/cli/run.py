@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import tempfile
@@ -97,7 +96,7 @@ def run(
     from jobset_steps.launch import process_exit_code
     from jobset_steps.launch.lines import tell
 
-    outcome = _run(request, on, namespace, kubeconfig, plain)
+    outcome = _run(request, on, namespace, kubeconfig, plain, told=bool(run_id or step))
     from jobset_steps.report import lines
 
     for line in lines(outcome):
@@ -106,12 +105,12 @@ def run(
 
 
 def _run(
-    request: LaunchRequest, on: str, namespace: str | None, kubeconfig: str | None, plain: bool
+    request: LaunchRequest, on: str, namespace: str | None, kubeconfig: str | None, plain: bool, told: bool
 ) -> Outcome:
     from dataclasses import replace
 
     from jobset_steps.cli.live import open_view
-    from jobset_steps.launch import launch, open_cluster, plan_of
+    from jobset_steps.launch import launch, open_cluster, placed, plan_of
 
     plan_of(request)  # every fault, before a cluster is touched
     view = open_view(plain=plain)
@@ -121,7 +120,8 @@ def _run(
             request = replace(
                 request, namespace=getattr(cluster, "namespace", None) or namespace or "default"
             )
-            return launch(request, cluster, say=view.say, seen=view.seen, log=view.log)
+            request, host = placed(request, cluster, told=told)
+            return launch(request, cluster, host=host, say=view.say, seen=view.seen, log=view.log)
         finally:
             cluster.close()
 
@@ -163,8 +163,8 @@ def _request(
         run=run_id or f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:6]}",
         step=step or name,
         slot=slot or "",
-        # A new process of the same run is another launcher; in a pod, a container that is restarted is the same one.
-        engine=EngineAttempt(os.environ.get("POD_UID") or uuid.uuid4().hex, retry),
+        # A new process of the same run is another launcher; in a pod `placed` knows better.
+        engine=EngineAttempt(uuid.uuid4().hex, retry),
         budgets=budgets,
         on_failure=on_failure,
         waive=waive,

@@ -6,5 +6,6 @@ fault of the input is known.
 
 from jobset_steps.launch.launch import LaunchRequest, launch, plan_of, process_exit_code
 from jobset_steps.launch.places import PLACES, open_cluster
+from jobset_steps.launch.pod import placed
 
-__all__ = ["PLACES", "LaunchRequest", "launch", "open_cluster", "plan_of", "process_exit_code"]
+__all__ = ["PLACES", "LaunchRequest", "launch", "open_cluster", "placed", "plan_of", "process_exit_code"]

@@ -7,7 +7,6 @@ task succeeds; where it fails Kubeflow keeps none, and the exit code and the log
 from __future__ import annotations
 
 import json
-import os
 import sys
 import uuid
 from collections.abc import Callable, Mapping
@@ -19,10 +18,10 @@ from pydantic import ValidationError
 
 from jobset_steps import report as reports
 from jobset_steps.errors import BadInput, StepError
-from jobset_steps.launch.host import Host
 from jobset_steps.launch.launch import LaunchRequest, launch, plan_of, process_exit_code
 from jobset_steps.launch.lines import tell
 from jobset_steps.launch.places import open_cluster
+from jobset_steps.launch.pod import in_a_pod, placed
 from jobset_steps.outcome import Outcome
 from jobset_steps.spec.budgets import Budgets
 from jobset_steps.spec.fault import InvalidSpec
@@ -141,16 +140,13 @@ def _is_template(spec: str) -> bool:
 
 def _launch(request: LaunchRequest) -> tuple[Outcome, Any]:
     plan_of(request)  # every fault, before a cluster is touched
-    in_cluster = bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
     cluster = open_cluster(
-        "kubernetes" if in_cluster else "local",
+        "kubernetes" if in_a_pod() else "local",
         namespace=request.namespace or None,
         notice=lambda text: _print(f"Note: {text}"),
     )
     try:
-        host: Host | None = None
-        if in_cluster:
-            request, host = _placed(request, cluster)
+        request, host = placed(request, cluster)
         request = replace(
             request, namespace=getattr(cluster, "namespace", None) or request.namespace or "default"
         )
@@ -158,21 +154,6 @@ def _launch(request: LaunchRequest) -> tuple[Outcome, Any]:
         return outcome, request.on_failure
     finally:
         cluster.close()
-
-
-def _placed(request: LaunchRequest, cluster: Any) -> tuple[LaunchRequest, Host]:
-    """Run, step, retry and owner of the pod that this process runs in."""
-    host = cluster.launcher_pod()
-    place = host.place()
-    own_namespace = request.namespace in ("", host.namespace)
-    return replace(
-        request,
-        run=place.run or request.run,
-        step=place.step or request.step,
-        engine=place.engine,
-        # An owner in another namespace would have the JobSet collected at once.
-        owner=place.owner if own_namespace and not request.slot else None,
-    ), host
 
 
 def _said() -> Callable[[Say], None]:

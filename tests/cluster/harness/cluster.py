@@ -66,6 +66,7 @@ class TestCluster:
     def up(self) -> None:
         """Start everything, or nothing if it runs already. Raises Missing with a part's log where it does not come up."""
         if self.running():
+            self._import_images()  # the project may have changed since
             return
         self.down()
         for folder in ("pki", "log", "run"):
@@ -277,7 +278,7 @@ class TestCluster:
         kubelet = {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",
-            "address": "127.0.0.1",
+            "address": _API,
             "authentication": {
                 "anonymous": {"enabled": False},
                 "webhook": {"enabled": True},
@@ -301,7 +302,7 @@ class TestCluster:
         (state / "kubelet.yaml").write_text(yaml.safe_dump(kubelet))
         self.start(
             "kubelet", f"--kubeconfig={state / 'kubelet.kubeconfig'}", f"--config={state / 'kubelet.yaml'}",
-            f"--root-dir={state / 'kubelet'}", f"--hostname-override={NODE}", "--node-ip=127.0.0.1",
+            f"--root-dir={state / 'kubelet'}", f"--hostname-override={NODE}", f"--node-ip={_API}",
         )  # fmt: skip
 
     def _import_images(self) -> None:

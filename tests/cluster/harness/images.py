@@ -97,7 +97,7 @@ def wanted(bin_: Path, project: Path) -> dict[str, tuple[str, Callable[[Path], N
             ),
         ),
         PYTHON: (
-            _key([path for top in _tops(project) for path in _files(top)]),
+            _key([Path(__file__), *(path for top in _tops(project) for path in _files(top))]),
             lambda target: _archive(
                 target, PYTHON, [_busybox_layer(), _python_layer(project)], command=["python"], entrypoint=[]
             ),
@@ -165,9 +165,9 @@ def _python_layer(project: Path) -> bytes:
         layer.copy(script)
     for name in sorted({*_needs([interpreter]), *_libraries(tops)}):
         layer.copy(Path(name))
-    # What a shell line or an image's user expects to find.
-    layer.link("usr/local/bin/python", str(interpreter))
-    layer.link("usr/local/bin/python3", str(interpreter))
+    # What a command line expects to find. A link would not do: Python finds its packages by the path it is called with.
+    for name in ("python", "python3"):
+        layer.file(f"usr/local/bin/{name}", f'#!/bin/sh\nexec {interpreter} "$@"\n'.encode())
     for script in Path(sys.prefix, "bin").glob("jobset-steps*"):
         layer.link(f"usr/local/bin/{script.name}", str(script))
     return layer.data()
