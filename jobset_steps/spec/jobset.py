@@ -210,7 +210,10 @@ class JobSet(Model):
         try:
             return cls.model_validate(_written(data))
         except ValidationError as error:
-            raise InvalidSpec(shape_faults(error, cls)) from None
+            from jobset_steps.spec.rules.structure import template_faults
+
+            # What is wrong within the pod templates is told along, not only once the rest is right.
+            raise InvalidSpec((*shape_faults(error, cls), *template_faults(data))) from None
 
     @classmethod
     def from_yaml(cls, text: str) -> JobSet:

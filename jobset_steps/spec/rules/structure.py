@@ -14,9 +14,10 @@ from importlib import resources
 from typing import Any
 
 from jobset_steps.spec.fault import Fault
+from jobset_steps.spec.job import plain
 from jobset_steps.spec.rules.quantity import amount_of
 
-__all__ = ["settled", "structure_faults"]
+__all__ = ["settled", "structure_faults", "template_faults"]
 
 
 @cache
@@ -38,6 +39,18 @@ _MUST_BE_THERE = {
     "TypedLocalObjectReference": ("apiGroup",),
     "TypedObjectReference": ("apiGroup",),
 }
+
+
+def template_faults(tree: Any) -> Iterator[Fault]:
+    """Faults of every pod template that can be found in a tree, whatever else is wrong with it."""
+    spec = tree.get("spec") if isinstance(tree, Mapping) else None
+    jobs = spec.get("replicatedJobs") if isinstance(spec, Mapping) else None
+    for index, node in enumerate(jobs if isinstance(jobs, list | tuple) else ()):
+        for key in ("template", "spec", "template"):
+            node = node.get(key) if isinstance(node, Mapping) else None
+        if isinstance(node, Mapping):
+            path = f"spec.replicatedJobs[{index}].template.spec.template"
+            yield from structure_faults(path, plain(node), "PodTemplateSpec")
 
 
 def structure_faults(path: str, value: Any, definition: str) -> Iterator[Fault]:

@@ -134,3 +134,17 @@ def test_the_hash_is_over_content_and_not_over_order() -> None:
     tree = jobset()
     assert spec_hash(tree) == spec_hash(dict(reversed(tree.items())))
     assert spec_hash(tree) != spec_hash(changed(tree, "metadata.name", "other"))
+
+
+def test_faults_within_a_pod_template_are_told_along_with_a_wrong_shape_around_it() -> None:
+    tree = changed(changed(jobset(), "spec.suspend", "yes"), "spec.replicatedJobs.0.replicas", "two")
+    pod = {
+        "spec": {
+            "containers": [
+                {"name": "main", "image": "i", "imagePulPolicy": "Never", "env": [{"name": "A", "value": 1}]}
+            ]
+        }
+    }
+    with pytest.raises(InvalidSpec) as caught:
+        JobSet.from_dict(changed(tree, "spec.replicatedJobs.0.template.spec.template", pod))
+    assert sorted(fault.rule for fault in caught.value.faults) == ["type", "type", "type", "unknown-field"]

@@ -40,9 +40,18 @@ def jobset(version: str, **status_: Any) -> dict[str, Any]:
             status(403, 'admission webhook "vjobset.kb.io" denied the request: too long', "Forbidden"),
             "invalid",
         ),
-        (status(403, 'jobsets is forbidden: User "x" cannot create resource "jobsets"', "Forbidden"), "forbidden"),
-        (status(403, 'pods "x" is forbidden: no PriorityClass with name y was found', "Forbidden"), "invalid"),
-        (status(403, 'pods "x" is forbidden: exceeded quota: q, requested: pods=1', "Forbidden"), "unavailable"),
+        (
+            status(403, 'jobsets is forbidden: User "x" cannot create resource "jobsets"', "Forbidden"),
+            "forbidden",
+        ),
+        (
+            status(403, 'pods "x" is forbidden: no PriorityClass with name y was found', "Forbidden"),
+            "invalid",
+        ),
+        (
+            status(403, 'pods "x" is forbidden: exceeded quota: q, requested: pods=1', "Forbidden"),
+            "unavailable",
+        ),
         (status(401, "Unauthorized"), "unauthorized"),
     ],
 )
