@@ -52,7 +52,7 @@ class Metadata(Model):
 class DependsOn(Model):
     """Start only once an earlier replicated job is "Ready" or "Complete"."""
 
-    name: Str
+    name: Str = ""
     status: Literal["Ready", "Complete"]
 
 
@@ -141,7 +141,7 @@ class StartupPolicy(Model):
 class Coordinator(Model):
     """The pod whose address is written on every Job and pod."""
 
-    replicated_job: Str
+    replicated_job: Str = ""
     job_index: Int | None = None
     pod_index: Int | None = None
 

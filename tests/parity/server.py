@@ -19,6 +19,15 @@ _DRY = {"dryRun": "All", "fieldValidation": "Strict"}
 _PREFIX = "jobset.sigs.k8s.io/"
 # Admission's words about what else the cluster has or has not.
 _OF_OTHERS = (" not found", "no PriorityClass with name", "priority admission controller", "Pod Overhead")
+_LOOKED_UP = (
+    "serviceAccountName",
+    "serviceAccount",
+    "runtimeClassName",
+    "overhead",
+    "priorityClassName",
+    "priority",
+    "preemptionPolicy",
+)
 _JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets"
 _JOBS = "/apis/batch/v1/namespaces/{}/jobs"
 _PODS = "/api/v1/namespaces/{}/pods"
@@ -36,13 +45,22 @@ def refusal(client: Client, manifest: Mapping[str, Any], namespace: str = "defau
         return f"JobSet: {_words(error)}"
     for path, child in _children(stored):
         try:
-            client.call("POST", path.format(namespace), query=_DRY, body=child)
+            _ask(client, path.format(namespace), child)
         except ApiError as error:
-            if not (
-                " is forbidden: " in error.message and any(words in error.message for words in _OF_OTHERS)
-            ):
-                return f"{child['kind']}: {_words(error)}"
+            return f"{child['kind']}: {_words(error)}"
     return None
+
+
+def _ask(client: Client, path: str, child: dict[str, Any]) -> None:
+    """Raise ApiError where the server refuses a child for what it is, and not for what else the cluster has."""
+    try:
+        client.call("POST", path, query=_DRY, body=child)
+    except ApiError as error:
+        if not (" is forbidden: " in error.message and any(words in error.message for words in _OF_OTHERS)):
+            raise
+        # Admission came first and hid what validation would say: ask again without what it looked up.
+        spec = {name: value for name, value in child["spec"].items() if name not in _LOOKED_UP}
+        client.call("POST", path, query=_DRY, body={**child, "spec": spec})
 
 
 def _children(stored: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

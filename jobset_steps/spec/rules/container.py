@@ -68,15 +68,9 @@ def _restart(path: str, container: Mapping[str, Any], *, init: bool) -> Iterator
         message = "only Always, and only in initContainers (a sidecar); else it is dropped without a word"
         passes = "restartPolicy of the pod"
         yield Fault(f"{path}.restartPolicy", "dropped-field", message, restart, passes, True)
-    if rules := container.get("restartPolicyRules"):
-        here = f"{path}.restartPolicyRules"
+    if container.get("restartPolicyRules"):
         message = "is dropped without a word while the feature gate ContainerRestartRules is off, as it is by default"
-        yield Fault(here, "dropped-field", message, passes="remove it", waivable=True)
-        for index, rule in enumerate(rules):
-            # JobSet's CRD misses them before anything is dropped.
-            yield from forms.present(f"{here}[{index}]", rule, "action")
-            if (codes := rule.get("exitCodes")) is not None:
-                yield from forms.present(f"{here}[{index}].exitCodes", codes, "operator")
+        yield Fault(f"{path}.restartPolicyRules", "dropped-field", message, passes="remove it", waivable=True)
 
 
 def _ports(path: str, ports: list[Any]) -> Iterator[Fault]:

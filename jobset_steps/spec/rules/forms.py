@@ -24,7 +24,6 @@ __all__ = [
     "port",
     "port_name",
     "prefixed_path",
-    "present",
     "required",
     "subdomain",
 ]
@@ -149,13 +148,6 @@ def required(path: str, thing: Mapping[str, Any], *names: str) -> Iterator[Fault
     """Fields of a mapping that must be there and not be empty."""
     for name in names:
         if not thing.get(name):
-            yield Fault(f"{path}.{name}", "required", "is required")
-
-
-def present(path: str, thing: Mapping[str, Any], *names: str) -> Iterator[Fault]:
-    """Fields of a mapping that must be there, empty or not."""
-    for name in names:
-        if name not in thing:
             yield Fault(f"{path}.{name}", "required", "is required")
 
 

@@ -34,6 +34,9 @@ _MUST_BE_THERE = {
     "NodeSelector": ("nodeSelectorTerms",),
     "CephFSVolumeSource": ("monitors",),
     "RBDVolumeSource": ("monitors",),
+    "ContainerRestartRule": ("action",),
+    "ContainerRestartRuleOnExitCodes": ("operator",),
+    "PodCertificateProjection": ("signerName", "keyType"),
     "ProjectedVolumeSource": ("sources",),
     "ScaleIOVolumeSource": ("secretRef",),
     "TypedLocalObjectReference": ("apiGroup",),
@@ -112,9 +115,9 @@ def _composite(path: str, value: Any, type_: Mapping[str, Any]) -> Iterator[Faul
         if not isinstance(value, list | tuple):
             yield Fault(path, "type", "must be a list", value)
             return
-        faults = [
-            fault for i, item in enumerate(value) for fault in _check(f"{path}[{i}]", item, type_["list"])
-        ]
+        inner = type_["list"]
+        read = [_empty(inner) if item is None else item for item in value]
+        faults = [fault for i, item in enumerate(read) for fault in _check(f"{path}[{i}]", item, inner)]
         yield from faults
         if "keys" in type_ and all(fault.rule == "enum" for fault in faults):
             yield from _repeated(path, settled(value, type_), type_["keys"])

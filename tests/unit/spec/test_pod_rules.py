@@ -40,6 +40,7 @@ def projected(*sources: dict[str, Any]) -> dict[str, Any]:
 
 REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     ("a label that is the Job's own", labelled(**{"job-name": "x"}), f"{POD}.metadata.labels.job-name", "job-label"),
+    ("a restart rule that does nothing", one(restartPolicyRules=[None]), f"{MAIN}.restartPolicyRules[0].action", "required"),
     ("a finalizer without domain", jobset(replicated(spec=job({"metadata": {"finalizers": ["a"]}, **pod()}))), f"{POD}.metadata.finalizers[0]", "key-form"),
     ("a variable twice", one(env=[{"name": "A"}, {"name": "A"}]), f"{MAIN}.env[1].name", "duplicate"),
     ("a port twice, by default TCP", one(ports=[{"containerPort": 1}, {"containerPort": 1, "protocol": "TCP"}]), f"{MAIN}.ports[1]", "duplicate"),
