@@ -119,11 +119,7 @@ def _env_from(path: str, sources: list[Any]) -> Iterator[Fault]:
         if len(kinds) != 1:
             yield Fault(here, "one-of", "exactly one of configMapRef and secretRef", ", ".join(kinds) or None)
         for kind in kinds:
-            name = source[kind].get("name") or ""
-            # The server lets a name end in one '-' here, as a name that is yet to be completed.
-            yield from forms.subdomain(
-                f"{here}.{kind}.name", name[:-1] if len(name) > 1 and name[-1] == "-" else name
-            )
+            yield from forms.name_base(f"{here}.{kind}.name", source[kind].get("name") or "")
 
 
 def _mounts(path: str, container: Mapping[str, Any], pod: Around) -> Iterator[Fault]:

@@ -19,6 +19,7 @@ __all__ = [
     "label_value",
     "letter_label",
     "local_path",
+    "name_base",
     "nonnegative",
     "one_of",
     "port",
@@ -67,6 +68,15 @@ def subdomain(path: str, value: str) -> Iterator[Fault]:
             value,
             _suggestion(value),
         )
+
+
+def name_base(path: str, value: str) -> Iterator[Fault]:
+    """A DNS-1123 subdomain that is yet to be completed: the server takes the last two characters for a letter if it ends in
+    '-'.
+    """
+    masked = f"{value[:-2]}a" if len(value) > 1 and value.endswith("-") else value
+    if list(subdomain(path, masked)):
+        yield from subdomain(path, value)
 
 
 def label_key(path: str, value: str) -> Iterator[Fault]:

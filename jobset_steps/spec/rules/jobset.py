@@ -47,9 +47,7 @@ def _metadata(jobset: JobSet) -> Iterator[Fault]:
     yield from finalizer_faults("metadata.finalizers", meta.finalizers)
     yield from owner_faults("metadata.ownerReferences", meta.owner_references)
     if meta.name and meta.generate_name:
-        base = meta.generate_name
-        # The server looks at both; a base may end in '-'.
-        yield from forms.subdomain("metadata.generateName", f"{base[:-1]}0" if base[-1] == "-" else base)
+        yield from forms.name_base("metadata.generateName", meta.generate_name)
     name = meta.name or meta.generate_name
     if not name:
         yield Fault("metadata.name", "required", "is required", passes="a short name such as train")

@@ -122,6 +122,9 @@ def test_c1_a_name_that_the_server_completes_leaves_room_for_five_characters(len
 
 def test_a_base_of_names_is_looked_at_beside_a_name() -> None:
     assert rules_of(changed(jobset(), "metadata.generateName", "train-")) == []
+    assert rules_of(changed(jobset(), "metadata.generateName", "-")) == [
+        ("metadata.generateName", "name-form")
+    ]
     assert rules_of(changed(jobset(), "metadata.generateName", "a.")) == [
         ("metadata.generateName", "name-form")
     ]
