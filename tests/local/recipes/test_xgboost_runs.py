@@ -6,13 +6,9 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from jobset_steps.observed import JobSetView
 from jobset_steps.recipes import xgboost
 from jobset_steps.spec.jobset import FailurePolicy, JobSet
-
-pytest.importorskip("xgboost")
 
 SCRIPT = Path(__file__).with_name("boost_train.py")
 

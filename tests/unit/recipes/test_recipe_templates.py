@@ -84,7 +84,8 @@ def test_a_template_survives_json():
 
 
 def test_kubeflow_channels_are_recognised_with_their_types():
-    dsl = pytest.importorskip("kfp.dsl")
+    from kfp import dsl
+
     made = {}
 
     @dsl.component(base_image="python:3.11")
@@ -120,7 +121,8 @@ def test_kubeflow_channels_are_recognised_with_their_types():
 
 
 def test_hera_parameters_are_recognised():
-    workflows = pytest.importorskip("hera.workflows")
+    from hera import workflows
+
     nodes = workflows.Parameter(name="nodes")
 
     template = torchrun("train", image="i", script="t.py", nodes=nodes)
