@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jobset_steps.clusters.kubernetes.client import Client, Response, lines
+from jobset_steps.clusters.kubernetes.client import Client, Response, lines, wake
 from jobset_steps.clusters.kubernetes.kinds import JOBSET_NAME, KINDS, Kind, newer, owner_of
 from jobset_steps.errors import ApiError
 from jobset_steps.observed import PodView, View
@@ -175,7 +175,7 @@ class _Loop:
             self._query = wanted
             self._changed.notify_all()
             if self._stream is not None:
-                self._stream.shutdown()
+                wake(self._stream)
             if wanted is not None and self._thread is None:
                 self._thread = threading.Thread(
                     target=self._run, name=f"jobset-steps-watch-{self._kind.name}", daemon=True

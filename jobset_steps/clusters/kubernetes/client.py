@@ -7,6 +7,7 @@ It never retries, except once with credentials read anew after a 401.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections.abc import Iterator, Mapping
@@ -153,6 +154,12 @@ class Client:
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise ApiError("unavailable", f"{method} {path}: no answer: {error}") from error
+
+
+def wake(response: Response) -> None:
+    """Let whoever reads a stream find that it is over. One that has just ended by itself is left as it is."""
+    with contextlib.suppress(OSError, ValueError):
+        response.shutdown()
 
 
 def lines(response: Response) -> Iterator[bytes]:

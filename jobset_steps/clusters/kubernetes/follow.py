@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from jobset_steps.clusters.kubernetes.client import Client, Response, lines
+from jobset_steps.clusters.kubernetes.client import Client, Response, lines, wake
 from jobset_steps.clusters.kubernetes.kinds import PODS
 from jobset_steps.errors import ApiError
 from jobset_steps.observed import PodView, View
@@ -51,7 +51,7 @@ class Follower:
         """Stop; what is already being written is finished."""
         self._closed.set()
         if (stream := self._stream) is not None:
-            stream.shutdown()
+            wake(stream)
 
     def _run(self) -> None:
         done: set[str] = set()

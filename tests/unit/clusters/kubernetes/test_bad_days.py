@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from jobset_steps.clusters.kubernetes import KubernetesCluster
+from jobset_steps.clusters.kubernetes.client import Client, lines, wake
 from jobset_steps.errors import ApiError, BadInput
 from jobset_steps.observed import View
 from tests.unit.clusters.kubernetes.api_server import Answer, Request, Reset, serving
@@ -165,6 +166,16 @@ def test_a9_a_watch_that_the_server_refuses_is_tried_again(tmp_path: Path) -> No
     ]
     views, _ = watched(streams, tmp_path, until="11")
     assert versions_of(views) == ["10", "11"]
+
+
+def test_a_stream_that_has_ended_by_itself_can_still_be_told_to_end(tmp_path: Path) -> None:
+    with serving(lambda _: Answer(lines=[{}]), tmp_path) as (kubeconfig, _, _):
+        client = Client(kubeconfig)
+        stream = client.open("/watch", {}, silence=5)
+        assert len(list(lines(stream))) == 1
+        stream.close()
+        wake(stream)
+        wake(stream)
 
 
 def test_no_configuration_is_one_clear_message(tmp_path: Path) -> None:
