@@ -158,7 +158,7 @@ class Client:
 
 def wake(response: Response) -> None:
     """Let whoever reads a stream find that it is over. One that has just ended by itself is left as it is."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, RuntimeError):
         response.shutdown()
 
 

@@ -173,8 +173,8 @@ def test_a_stream_that_has_ended_by_itself_can_still_be_told_to_end(tmp_path: Pa
         client = Client(kubeconfig)
         stream = client.open("/watch", {}, silence=5)
         assert len(list(lines(stream))) == 1
+        wake(stream)  # its connection is back in the pool
         stream.close()
-        wake(stream)
         wake(stream)
 
 
