@@ -50,13 +50,19 @@ def container_faults(path: str, container: Mapping[str, Any], pod: Around, *, in
     yield from _resize(f"{path}.resizePolicy", container.get("resizePolicy") or [], never=pod.never)
     security = container.get("securityContext") or {}
     yield from container_security_faults(f"{path}.securityContext", security, host_users=pod.host_users)
+    lifecycle = container.get("lifecycle")
+    if lifecycle is not None and "stopSignal" in lifecycle:
+        message = "is dropped without a word while the feature gate ContainerStopSignals is off, as it is by default"
+        here = f"{path}.lifecycle.stopSignal"
+        yield Fault(here, "dropped-field", message, lifecycle["stopSignal"], "remove it", True)
     if init and container.get("restartPolicy") != "Always":
         for name in ("lifecycle", *_PROBES):
-            if name in container:
+            # A lifecycle of nothing but a stop signal goes with it.
+            if name in container and not (name == "lifecycle" and list(container[name]) == ["stopSignal"]):
                 message = "not for an init container, unless it is a sidecar (restartPolicy: Always)"
                 yield Fault(f"{path}.{name}", "init-container", message, passes="remove it")
         return
-    yield from _lifecycle(f"{path}.lifecycle", container.get("lifecycle") or {}, pod.grace)
+    yield from _lifecycle(f"{path}.lifecycle", lifecycle or {}, pod.grace)
     for name in _PROBES:
         if (probe := container.get(name)) is not None:
             yield from _probe(f"{path}.{name}", probe, pod.grace)
@@ -199,11 +205,6 @@ def _lifecycle(path: str, lifecycle: Mapping[str, Any], grace: int) -> Iterator[
     for name in ("postStart", "preStop"):
         if (handler := lifecycle.get(name)) is not None:
             yield from _handler(f"{path}.{name}", handler, ("exec", "httpGet", "tcpSocket", "sleep"), grace)
-    if "stopSignal" in lifecycle:
-        message = "is dropped without a word while the feature gate ContainerStopSignals is off, as it is by default"
-        yield Fault(
-            f"{path}.stopSignal", "dropped-field", message, lifecycle["stopSignal"], "remove it", True
-        )
 
 
 def _probe(path: str, probe: Mapping[str, Any], grace: int) -> Iterator[Fault]:

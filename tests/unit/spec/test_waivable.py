@@ -56,6 +56,16 @@ WAIVED = [
     ("dropped-field", jobset(replicated(spec=job(pod(container(restartPolicy="Never")))))),
     (
         "dropped-field",
+        jobset(
+            replicated(
+                spec=job(
+                    pod(initContainers=[{"name": "i", "image": "i", "lifecycle": {"stopSignal": "SIGTERM"}}])
+                )
+            )
+        ),
+    ),
+    (
+        "dropped-field",
         jobset(replicated(spec=job(pod(volumes=[{"name": "v", "image": {"reference": "i"}}])))),
     ),
     ("job-name-empty", jobset(replicated(name=""))),
