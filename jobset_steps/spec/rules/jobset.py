@@ -119,6 +119,8 @@ def _order(spec: JobSetSpec) -> Iterator[Fault]:
     before: set[str] = set()
     names = {job.name for job in spec.replicated_jobs}
     in_order = spec.startup_policy is not None and spec.startup_policy.startup_policy_order == "InOrder"
+    if in_order and not spec.replicated_jobs:
+        yield Fault("spec.replicatedJobs", "required", "is required with startupPolicy InOrder")
     for index, job in enumerate(spec.replicated_jobs):
         here = f"spec.replicatedJobs[{index}].dependsOn"
         if job.depends_on and index == 0:

@@ -120,6 +120,12 @@ def test_c1_a_name_that_the_server_completes_leaves_room_for_five_characters(len
     assert rules_of(tree) == ([] if fits else [("metadata.generateName", "name-length")])
 
 
+def test_an_order_of_nothing_is_refused_and_nothing_at_all_only_hangs() -> None:
+    tree = changed(jobset(), "spec", {"startupPolicy": {"startupPolicyOrder": "InOrder"}})
+    assert rules_of(tree, waive=("no-jobs",)) == [("spec.replicatedJobs", "required")]
+    assert rules_of(changed(jobset(), "spec", {}), waive=("no-jobs",)) == []
+
+
 def test_a_base_of_names_is_looked_at_beside_a_name() -> None:
     assert rules_of(changed(jobset(), "metadata.generateName", "train-")) == []
     assert rules_of(changed(jobset(), "metadata.generateName", "-")) == [
