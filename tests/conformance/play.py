@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -14,7 +16,7 @@ from jobset_steps.spec.defaults import with_defaults
 from jobset_steps.spec.jobset import JobSet
 from jobset_steps.supervisor.plan import EngineAttempt, Identity, StepPlan
 from jobset_steps.supervisor.state import StepState
-from tests.conformance.scenarios import Scenario, manifest
+from tests.conformance.scenarios import SPACING, Scenario, Suspension, manifest
 
 __all__ = ["Played", "differences", "play"]
 
@@ -28,7 +30,9 @@ class Played:
     outcome: Outcome | None = None
     attempts: dict[str, list[int]] = field(default_factory=dict)
     ends: dict[tuple[int, str, int, int], float] = field(default_factory=dict)
-    """When each pod ended by itself, by (attempt, replicated job, job, pod); POSIX seconds."""
+    """When each pod ended by itself, by (attempt, replicated job, job, pod); -1 for the deadline of a Job. POSIX seconds."""
+    suspended: float | None = None
+    """When the JobSet was suspended midway; POSIX seconds."""
 
     def see(self, state: StepState) -> None:
         """Fold in what the supervisor knows now."""
@@ -38,6 +42,9 @@ class Played:
             seen = self.attempts.setdefault(job.replicated_job, [])
             if job.attempt not in seen:
                 seen.append(job.attempt)
+            late = job.condition("Failed")
+            if late is not None and late.reason == "DeadlineExceeded" and late.since is not None:
+                self.ends.setdefault((job.attempt, job.replicated_job, job.index, -1), late.since)
         for pod in state.view.pods:
             for container in pod.containers:
                 if (
@@ -65,12 +72,52 @@ class Played:
 
     @property
     def closest(self) -> float:
-        """The shortest time between two ends of one attempt, in seconds."""
+        """The shortest time between two ends of one attempt, or between an end and a suspension, in seconds."""
         gaps = [float("inf")]
         for attempt in {place[0] for place in self.ends}:
             times = sorted(at for place, at in self.ends.items() if place[0] == attempt)
             gaps += [later - earlier for earlier, later in pairwise(times)]
+        if self.suspended is not None:
+            gaps += [abs(self.suspended - at) for at in self.ends.values()]
         return min(gaps)
+
+
+Suspend = Callable[[str, bool], None]
+"""Sets spec.suspend of a JobSet, as a person or a queue does; by the JobSet's uid."""
+
+
+class _Person:
+    """Suspends and resumes the JobSet of one scenario at the moments that the scenario names."""
+
+    def __init__(self, scenario: Scenario, played: Played, suspend: Suspend) -> None:
+        self._suspension, self._played, self._suspend = scenario.suspension, played, suspend
+        self._begun = False
+
+    def see(self, state: StepState) -> None:
+        """Set the alarms once the moment has come."""
+        view = state.view
+        if self._begun or view is None or view.jobset is None:
+            return
+        uid = view.jobset.uid
+        if self._suspension is Suspension.FROM_THE_START:
+            self._begun = True
+            _after(SPACING, lambda: self._suspend(uid, False))
+        elif self._suspension is Suspension.BEFORE_AN_END or (
+            self._suspension is Suspension.AFTER_AN_END and self._played.ends
+        ):
+            self._begun = True
+            _after(1.5, lambda: self._midway(uid))
+
+    def _midway(self, uid: str) -> None:
+        self._played.suspended = time.time()
+        self._suspend(uid, True)
+        _after(SPACING, lambda: self._suspend(uid, False))
+
+
+def _after(seconds: float, do: Callable[[], None]) -> None:
+    alarm = threading.Timer(seconds, do)
+    alarm.daemon = True
+    alarm.start()
 
 
 def play(
@@ -79,6 +126,7 @@ def play(
     *,
     run: str,
     parallel: int,
+    suspend: Suspend,
     namespace: str = "default",
     told: Callable[[int], None] = lambda _: None,
 ) -> list[Played]:
@@ -99,7 +147,13 @@ def play(
             if waiting:
                 begin()
 
-        hooks = Hooks(deliver=lambda _: None, seen=results[number].see, done=done)
+        person = _Person(scenarios[number], results[number], suspend)
+
+        def seen(state: StepState) -> None:
+            results[number].see(state)
+            person.see(state)
+
+        hooks = Hooks(deliver=lambda _: None, seen=seen, done=done)
         runner.add(_plan(scenarios[number], run, namespace), hooks)
 
     for _ in range(min(parallel, len(waiting))):

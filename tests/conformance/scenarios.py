@@ -1,22 +1,26 @@
 """Random JobSets with scripted ends, the same on every cluster: what each pod does is written in its own command.
 
 A pod reads attempt, job index and pod index from its environment, waits and exits as its script says. Within an attempt
-pods end at least `SPACING` seconds apart, so that no two ends race in the controllers; what is scripted to run "for ever"
-runs longer than any scenario.
+pods end at least `SPACING` seconds apart, so that no two ends race in the controllers, and twice as far where some pods
+start after others; what is scripted to run "for ever" runs longer than any scenario. A suspension is told by moments that are
+the same everywhere: it begins or ends some seconds after the JobSet was made, or after its first pod has ended.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-__all__ = ["FOREVER", "SPACING", "End", "Scenario", "manifest", "scenario_strategy", "scenarios"]
+__all__ = ["DEADLINE", "FOREVER", "SPACING", "End", "Scenario", "Suspension", "manifest", "scenarios"]
 
 SPACING = 3
 FOREVER = 600
+DEADLINE = 3
+"""activeDeadlineSeconds of a child Job that is to run into it: less than the time to the first end of any pod."""
 _EXITS = (1, 2, 17, 64, 143)
 
 
@@ -32,6 +36,15 @@ class End:
     exit_code: int
 
 
+class Suspension(StrEnum):
+    """When somebody suspends the JobSet; it is resumed `SPACING` seconds later."""
+
+    NEVER = "never"
+    FROM_THE_START = "from the start"
+    BEFORE_AN_END = "before an end"
+    AFTER_AN_END = "after an end"
+
+
 @dataclass(frozen=True)
 class Scenario:
     """A JobSet without its commands, and how its pods end. Pods that `ends` leaves out run for ever."""
@@ -39,6 +52,7 @@ class Scenario:
     name: str
     jobset: dict[str, Any]
     ends: tuple[End, ...]
+    suspension: Suspension = Suspension.NEVER
 
 
 def manifest(scenario: Scenario, image: str) -> dict[str, Any]:
@@ -92,6 +106,7 @@ def _scenario(draw: st.DrawFn) -> Scenario:
     names = draw(st.sampled_from([("leader", "workers"), ("workers",), ("a", "b", "c")]))
     shapes = {name: (draw(st.integers(1, 2)), draw(st.integers(1, 2))) for name in names}
     jobs = [_replicated(draw, name, *shapes[name]) for name in names]
+    deadlines = _deadlines(draw, jobs)
     spec: dict[str, Any] = {"replicatedJobs": jobs}
     order = draw(st.sampled_from(["any", "any", "in order", "depends"])) if len(names) > 1 else "any"
     if order == "in order":
@@ -100,7 +115,7 @@ def _scenario(draw: st.DrawFn) -> Scenario:
         for earlier, job in zip(names, jobs[1:], strict=False):
             if draw(st.booleans()):
                 job["dependsOn"] = [{"name": earlier, "status": draw(st.sampled_from(["Ready", "Complete"]))}]
-    if (policy := draw(_failure_policy(names))) is not None:
+    if (policy := draw(_failure_policy(names, bounded=deadlines))) is not None:
         spec["failurePolicy"] = policy
     if draw(st.booleans()):
         targets = draw(st.lists(st.sampled_from(names), unique=True, max_size=len(names)))
@@ -113,7 +128,21 @@ def _scenario(draw: st.DrawFn) -> Scenario:
         "metadata": {"name": "s"},
         "spec": spec,
     }
-    return Scenario("s", jobset, tuple(_ends(draw, names, shapes)))
+    suspension = draw(
+        st.sampled_from([*Suspension, Suspension.NEVER, Suspension.FROM_THE_START, Suspension.NEVER])
+    )
+    if suspension is Suspension.FROM_THE_START:
+        spec["suspend"] = True
+    return Scenario("s", jobset, tuple(_ends(draw, names, shapes, ordered=order != "any")), suspension)
+
+
+def _deadlines(draw: st.DrawFn, jobs: list[dict[str, Any]]) -> bool:
+    """Give some Jobs a deadline: one that is never reached, or one that always is. Whether there is one of these."""
+    kind = draw(st.sampled_from(["none", "none", "none", "far", "near"]))
+    if kind != "none":
+        deadline = {"far": FOREVER // 2, "near": DEADLINE}[kind]
+        draw(st.sampled_from(jobs))["template"]["spec"]["activeDeadlineSeconds"] = deadline
+    return kind == "near"
 
 
 def _replicated(draw: st.DrawFn, name: str, replicas: int, pods: int) -> dict[str, Any]:
@@ -136,7 +165,8 @@ def _replicated(draw: st.DrawFn, name: str, replicas: int, pods: int) -> dict[st
 
 
 @st.composite
-def _failure_policy(draw: st.DrawFn, names: tuple[str, ...]) -> dict[str, Any] | None:
+def _failure_policy(draw: st.DrawFn, names: tuple[str, ...], *, bounded: bool) -> dict[str, Any] | None:
+    """A failure policy or none. `bounded`: without restarts that are free, as something fails in every attempt."""
     if not draw(st.sampled_from([True, True, True, False])):
         return None
     policy: dict[str, Any] = {"maxRestarts": draw(st.integers(0, 2))}
@@ -144,15 +174,12 @@ def _failure_policy(draw: st.DrawFn, names: tuple[str, ...]) -> dict[str, Any] |
     rules = []
     for number in range(draw(st.integers(0, 2))):
         rule: dict[str, Any] = {"name": f"rule{number}"}
-        rule["action"] = draw(
-            st.sampled_from(
-                ["FailJobSet", "RestartJobSet", "RestartJobSetAndIgnoreMaxRestarts", "RestartJobSet"]
-            )
-        )
+        free = () if bounded else ("RestartJobSetAndIgnoreMaxRestarts",)
+        rule["action"] = draw(st.sampled_from(["FailJobSet", "RestartJobSet", "RestartJobSet", *free]))
         if draw(st.booleans()):
             rule["targetReplicatedJobs"] = [draw(st.sampled_from(names))]
         if draw(st.booleans()):
-            reasons = ["BackoffLimitExceeded", "PodFailurePolicy", "FailedIndexes"]
+            reasons = ["BackoffLimitExceeded", "DeadlineExceeded", "FailedIndexes", "PodFailurePolicy"]
             rule["onJobFailureReasons"] = sorted(draw(st.sets(st.sampled_from(reasons), min_size=1)))
         if draw(st.sampled_from([False, False, True])):
             rule["onJobFailureMessagePatterns"] = [
@@ -164,8 +191,15 @@ def _failure_policy(draw: st.DrawFn, names: tuple[str, ...]) -> dict[str, Any] |
     return policy
 
 
-def _ends(draw: st.DrawFn, names: tuple[str, ...], shapes: dict[str, tuple[int, int]]) -> list[End]:
-    """Per attempt an order of ends. The fourth attempt and later ones always succeed, so that every scenario ends."""
+def _ends(
+    draw: st.DrawFn, names: tuple[str, ...], shapes: dict[str, tuple[int, int]], *, ordered: bool
+) -> list[End]:
+    """Per attempt an order of ends. The fourth attempt and later ones always succeed, so that every scenario ends.
+
+    Where start is `ordered`, pods of one replicated job start some seconds after those of another, and a replicated job counts
+    as ready only in the seconds in which all its pods are up: all ends come later, and farther apart.
+    """
+    spacing, first = (2 * SPACING, 4 * SPACING) if ordered else (SPACING, 2 * SPACING)
     places = [
         (name, job, pod) for name in names for job in range(shapes[name][0]) for pod in range(shapes[name][1])
     ]
@@ -179,14 +213,8 @@ def _ends(draw: st.DrawFn, names: tuple[str, ...], shapes: dict[str, tuple[int, 
         )
         for turn, (name, job, pod) in enumerate(order, start=1):
             code = draw(st.sampled_from(_EXITS)) if turn - 1 == fails else 0
-            # The first end leaves time for all pods to have been ready together, which start-up order waits for.
-            ends.append(End(name, job, pod, attempt, (turn + 1) * SPACING, code))
+            ends.append(End(name, job, pod, attempt, first + (turn - 1) * spacing, code))
     return ends
-
-
-def scenario_strategy() -> st.SearchStrategy[Scenario]:
-    """Any scenario."""
-    return _scenario()
 
 
 def scenarios(count: int) -> list[Scenario]:
@@ -205,7 +233,7 @@ def scenarios(count: int) -> list[Scenario]:
     def collect(scenario: Scenario) -> None:
         if len(drawn) < count:
             name = f"s{len(drawn)}"
-            drawn.append(Scenario(name, {**scenario.jobset, "metadata": {"name": name}}, scenario.ends))
+            drawn.append(replace(scenario, name=name, jobset={**scenario.jobset, "metadata": {"name": name}}))
 
     collect()
     return drawn
