@@ -14,6 +14,7 @@ __all__ = [
     "EventView",
     "JobSetView",
     "JobView",
+    "LogTail",
     "PodView",
     "ReplicatedJobStatus",
     "View",
@@ -203,3 +204,11 @@ class View:
     events: tuple[EventView, ...] = field(default=())
     complete: bool = True
     read_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class LogTail:
+    """The last lines of a container's log, and when the last of them was written where that is told."""
+
+    lines: tuple[str, ...]
+    written_at: float | None = None

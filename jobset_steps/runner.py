@@ -258,7 +258,8 @@ class Runner:
                 cluster.delete(name, uid)
                 return Done(action)
             case Tail(pod=pod, container=container, attempt=attempt):
-                return Done(action, lines=cluster.tail(pod, container, attempt, TAIL_LINES))
+                log = cluster.tail(pod, container, attempt, TAIL_LINES)
+                return Done(action, lines=log.lines, written_at=log.written_at)
             case Deliver(outcome=outcome):
                 handle._hooks.deliver(outcome)
                 return Done(action)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from jobset_steps.errors import ApiError
-from jobset_steps.observed import View
+from jobset_steps.observed import LogTail, View
 
 __all__ = ["Cluster", "Notify", "Stored", "Subscription"]
 
@@ -67,7 +67,7 @@ class Cluster(Protocol):
     def delete(self, name: str, uid: str) -> None:
         """Begin a foreground delete if the JobSet has this uid. A JobSet gone, or with another uid, is no error."""
 
-    def tail(self, pod: str, container: str, attempt: int, lines: int) -> tuple[str, ...]:
+    def tail(self, pod: str, container: str, attempt: int, lines: int) -> LogTail:
         """The last lines a container wrote (fewer if there are fewer). Raises not_found once they are lost."""
 
     def follow(self, name: str, write: Callable[[str], None]) -> Subscription:

@@ -12,7 +12,7 @@ from typing import Any
 from jobset_steps.observed import Condition, ContainerView, JobView, PodView
 from jobset_steps.outcome.types import Cause
 
-__all__ = ["LOG_LINES", "cut_lines", "first", "of_job", "of_pod", "when"]
+__all__ = ["LOG_LINES", "cut_lines", "first", "of_job", "of_pod", "second", "when"]
 
 LOG_LINES = 40
 """Log lines kept of one failure."""
@@ -70,8 +70,8 @@ def first(
     if inside := [cause for cause in pods if cause.job in jobs]:
         pods = inside
     if pods:
-        # Times are whole seconds, and a training that hears SIGTERM ends within the second that its restart began.
-        return min(pods, key=lambda c: (when(c), c.deleted, c.job != first_failed_job, c.pod))
+        # Ends are told in whole seconds, and a training that hears SIGTERM ends within the second that its restart began.
+        return min(pods, key=lambda c: (second(c), c.deleted, c.job != first_failed_job, when(c), c.pod))
     return min(
         (cause for job in jobs.values() if (cause := of_job(job)) is not None),
         key=lambda cause: (cause.job != first_failed_job, when(cause), cause.job),
@@ -90,6 +90,12 @@ def cut_lines(lines: Iterable[str]) -> tuple[str, ...]:
 def when(cause: Cause) -> float:
     """For ordering: a failure whose time is unknown comes after all others."""
     return float("inf") if cause.at is None else cause.at
+
+
+def second(cause: Cause) -> float:
+    """`when` as a cluster tells it: in whole seconds."""
+    at = when(cause)
+    return at if at == float("inf") else float(int(at))
 
 
 def _failed(container: ContainerView) -> bool:

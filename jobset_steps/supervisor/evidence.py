@@ -155,16 +155,27 @@ def tails_wanted(traces: Sequence[Trace], pods: Sequence[PodView]) -> tuple[tupl
 
 
 def with_tail(
-    traces: Sequence[Trace], pod: str, container: str, attempt: int, lines: Sequence[str]
+    traces: Sequence[Trace],
+    pod: str,
+    container: str,
+    attempt: int,
+    lines: Sequence[str],
+    written_at: float | None = None,
 ) -> tuple[Trace, ...]:
-    """The traces with a container's last log lines: they say more than its termination message, unless empty."""
+    """The traces with a container's last log lines: they say more than its termination message, unless empty.
+
+    Kubernetes tells ends in whole seconds, and one crash ends the whole set within one. A line `written_at` some moment of a
+    container's last second says that it lived so long: what fell silent first is told from what complained of it.
+    """
     kept = cut_lines(lines)
     if not kept:
         return tuple(traces)
 
     def written(cause: Cause) -> Cause:
-        same = (cause.pod, cause.container) == (pod, container)
-        return cause.model_copy(update={"log_tail": kept}) if same else cause
+        if (cause.pod, cause.container) != (pod, container):
+            return cause
+        later = cause.at is not None and written_at is not None and 0 < written_at - cause.at < 1
+        return cause.model_copy(update={"log_tail": kept, **({"at": written_at} if later else {})})
 
     return tuple(
         replace(trace, causes=tuple(map(written, trace.causes))) if trace.number == attempt else trace
@@ -189,8 +200,8 @@ def _attempt(trace: Trace | None, number: int, *, failed: bool, named: str) -> A
 
 
 def _with_causes(trace: Trace, causes: Sequence[Cause]) -> Trace:
-    known = {(cause.pod, cause.container, cause.at) for cause in trace.causes}
-    new = [cause for cause in causes if (cause.pod, cause.container, cause.at) not in known]
+    known = set(map(_ending, trace.causes))
+    new = [cause for cause in causes if _ending(cause) not in known]
     if not new:
         return trace
     # How a container ended says more than that its pod was deleted or evicted.
@@ -199,6 +210,11 @@ def _with_causes(trace: Trace, causes: Sequence[Cause]) -> Trace:
     failed = {job.name for job in trace.failed}
     all_.sort(key=lambda cause: (when(cause), cause.deleted, cause.job not in failed, cause.pod))
     return replace(trace, causes=tuple(all_[:_CANDIDATES]))
+
+
+def _ending(cause: Cause) -> tuple[str, str, int | None]:
+    """What tells one end of a container from another: its log may have told the time of day more finely since."""
+    return cause.pod, cause.container, None if cause.at is None else int(cause.at)
 
 
 def _with_failed(trace: Trace, job: JobView) -> Trace:

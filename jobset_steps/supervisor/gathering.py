@@ -75,7 +75,7 @@ def tail(turn: Turn, action: Tail, answer: Done | ApiFault) -> None:
     key = (action.pod, action.container, action.attempt)
     turn.put(tails_awaited=turn.state.tails_awaited - {key})
     if isinstance(answer, Done):
-        turn.put(traces=evidence.with_tail(turn.state.traces, *key, answer.lines))
+        turn.put(traces=evidence.with_tail(turn.state.traces, *key, answer.lines, answer.written_at))
 
 
 def _enough(turn: Turn) -> bool:

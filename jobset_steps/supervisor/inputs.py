@@ -143,6 +143,7 @@ class Done:
     version: str = ""
     uid: str = ""
     lines: tuple[str, ...] = field(default=())
+    written_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

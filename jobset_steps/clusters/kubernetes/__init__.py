@@ -17,9 +17,9 @@ from jobset_steps.clusters.kubernetes.dry_run import refuse_what_could_never_run
 from jobset_steps.clusters.kubernetes.follow import Follower
 from jobset_steps.clusters.kubernetes.kinds import JOBS, JOBSET_NAME, JOBSETS, PODS, Kind
 from jobset_steps.clusters.kubernetes.launcher_pod import LauncherPodHost
-from jobset_steps.clusters.kubernetes.views import event_view
+from jobset_steps.clusters.kubernetes.views import event_view, log_tail
 from jobset_steps.errors import ApiError
-from jobset_steps.observed import View
+from jobset_steps.observed import LogTail, View
 
 __all__ = ["KubernetesCluster"]
 
@@ -124,13 +124,13 @@ class KubernetesCluster:
             if error.kind not in ("not_found", "conflict"):
                 raise
 
-    def tail(self, pod: str, container: str, attempt: int, lines: int) -> tuple[str, ...]:
+    def tail(self, pod: str, container: str, attempt: int, lines: int) -> LogTail:
         """See Cluster.tail. At most 64 KiB."""
         text = self._client.text(
             f"{PODS.path(self.namespace, pod)}/log",
-            {"container": container, "tailLines": lines, "limitBytes": 65536},
+            {"container": container, "tailLines": lines, "limitBytes": 65536, "timestamps": "true"},
         )
-        return tuple(text.splitlines()[-lines:])
+        return log_tail(text, lines)
 
     def follow(self, name: str, write: Callable[[str], None]) -> Subscription:
         """See Cluster.follow."""

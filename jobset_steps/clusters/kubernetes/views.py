@@ -12,11 +12,12 @@ from jobset_steps.observed import (
     EventView,
     JobSetView,
     JobView,
+    LogTail,
     PodView,
     ReplicatedJobStatus,
 )
 
-__all__ = ["event_view", "job_view", "jobset_view", "pod_view", "seconds"]
+__all__ = ["event_view", "job_view", "jobset_view", "log_tail", "pod_view", "seconds"]
 
 _OURS = ("jobset-steps/", "kueue.x-k8s.io/")
 _JOBSET = "jobset.sigs.k8s.io/"
@@ -174,6 +175,23 @@ def _conditions(status: Mapping[str, Any]) -> tuple[Condition, ...]:
 
 def _ours(pairs: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((k, v) for k, v in (pairs or {}).items() if k.startswith(_OURS)))
+
+
+def log_tail(text: str, lines: int) -> LogTail:
+    """The last lines of a log whose lines begin with the time at which they were written.
+
+    A line without one is the kubelet's own, such as that it cannot give the log.
+    """
+    kept: list[str] = []
+    last = None
+    for line in text.removesuffix("\n").split("\n") if text else ():
+        stamp, _, words = line.partition(" ")
+        try:
+            last = seconds(stamp) or last
+        except ValueError:
+            words = line
+        kept += words.splitlines() or [""]
+    return LogTail(tuple(kept[-lines:]), last)
 
 
 def seconds(text: str | None) -> float | None:

@@ -31,7 +31,7 @@ from jobset_steps.clusters.local.machine import this_machine
 from jobset_steps.clusters.local.records import Records
 from jobset_steps.clusters.local.watches import Watches
 from jobset_steps.errors import ApiError
-from jobset_steps.observed import PodView, View
+from jobset_steps.observed import LogTail, PodView, View
 from jobset_steps.spec.fault import InvalidSpec
 from jobset_steps.spec.jobset import JobSet
 
@@ -170,12 +170,12 @@ class LocalCluster:
                 self._controller.delete_jobset(uid, self._now())
         self._wake()
 
-    def tail(self, pod: str, container: str, attempt: int, lines: int) -> tuple[str, ...]:
+    def tail(self, pod: str, container: str, attempt: int, lines: int) -> LogTail:
         """The last lines a container wrote; an empty name means the pod's first. Raises not_found."""
         name = container or "*"
         for path in sorted(self.root.glob(f"{JOBSETS}/*/logs/attempt-{attempt}/{pod}.{name}.log")):
             try:
-                return last_lines(path, lines)
+                return LogTail(last_lines(path, lines))
             except OSError as error:
                 raise ApiError("not_found", str(error)) from error
         raise ApiError("not_found", f"no log of {pod}, container {container or '(any)'}, attempt {attempt}")

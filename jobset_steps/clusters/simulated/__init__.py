@@ -17,7 +17,7 @@ from jobset_steps.clusters.simulated.faults import Faults
 from jobset_steps.clusters.simulated.scripted_kubelet import ScriptedKubelet
 from jobset_steps.clusters.simulated.scripts import PodRun, PodScript, Scripts
 from jobset_steps.errors import ApiError
-from jobset_steps.observed import EventView, PodView, View
+from jobset_steps.observed import EventView, LogTail, PodView, View
 
 __all__ = ["SimulatedCluster"]
 
@@ -89,7 +89,7 @@ class SimulatedCluster:
         with self._lock:
             self.faults.around("delete", lambda: self._controller.delete_jobset(uid, self.now))
 
-    def tail(self, pod: str, container: str, attempt: int, lines: int) -> tuple[str, ...]:
+    def tail(self, pod: str, container: str, attempt: int, lines: int) -> LogTail:
         """See Cluster."""
         with self._lock:
             return self.faults.around("tail", lambda: self._tail(pod, lines))
@@ -237,11 +237,11 @@ class SimulatedCluster:
                 watch.gone_number = self._controller.gone_number
                 watch.notify(seen)
 
-    def _tail(self, pod: str, lines: int) -> tuple[str, ...]:
+    def _tail(self, pod: str, lines: int) -> LogTail:
         if not self._controller.has_pod(pod):
             self._logs.pop(pod, None)
             raise ApiError("not_found", f'pods "{pod}" not found')
-        return tuple(self._logs.get(pod, ())[-lines:])
+        return LogTail(tuple(self._logs.get(pod, ())[-lines:]))
 
 
 class _Watch:

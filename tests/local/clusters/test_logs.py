@@ -22,8 +22,8 @@ def test_the_last_lines_of_a_pod_that_is_gone(cluster: LocalCluster) -> None:
     cluster.delete("tail", uid)
     watched.gone()
     (pod,) = watched.pods.values()
-    assert cluster.tail(pod.name, "main", 0, 3) == ("99", "100", "end")
-    assert cluster.tail(pod.name, "", 0, 1) == ("end",)
+    assert cluster.tail(pod.name, "main", 0, 3).lines == ("99", "100", "end")
+    assert cluster.tail(pod.name, "", 0, 1).lines == ("end",)
     with pytest.raises(ApiError) as error:
         cluster.tail(pod.name, "main", 1, 3)
     assert error.value.kind == "not_found"
@@ -82,7 +82,7 @@ def test_a_line_without_end_costs_no_more_than_its_length(cluster: LocalCluster)
     began = time.process_time()
     follower.close()
     (pod,) = watched.pods.values()
-    (tail,) = cluster.tail(pod.name, "main", 0, 50)
+    (tail,) = cluster.tail(pod.name, "main", 0, 50).lines
     # Then nothing of it is lost to who follows, its end is the tail, and it was quick
     assert sum(map(len, lines)) == size
     assert 0 < len(tail) <= 256 * 1024

@@ -140,7 +140,7 @@ def test_logs_can_be_read_until_the_pod_is_gone() -> None:
     cluster.advance(5)
     (pod,) = cluster.read("t").pods
 
-    assert cluster.tail(pod.name, "main", 0, 2) == ("two", "three")
+    assert cluster.tail(pod.name, "main", 0, 2).lines == ("two", "three")
     cluster.delete("t", uid)
     cluster.advance(60)
     assert kind_of(lambda: cluster.tail(pod.name, "main", 0, 2)) == "not_found"

@@ -285,3 +285,57 @@ def test_a_thousand_restarts_stay_within_the_record_and_the_outcome() -> None:
     assert talk.memory.record is not None
     assert len(talk.memory.record.model_dump_json().encode()) <= LIMIT
     assert talk.outcome == talk.memory.record.outcome
+
+
+@pytest.mark.parametrize(
+    ("first_silent", "second_silent", "began"),
+    [(0.2, 0.6, 0), (0.6, 0.2, 1), (0.6, None, 1), (None, 0.6, 0), (0.6, -30.0, 1)],
+)
+def test_of_two_that_ended_within_a_second_the_one_that_fell_silent_first_began_it(
+    first_silent: float | None, second_silent: float | None, began: int
+) -> None:
+    talk = Talk(plan(spec=jobset(pods=2)))
+    talk.create()
+    talk.hold = (Tail,)
+    at = float(int(talk.now))
+    talk.watch(
+        jobset_view(talk.plan),
+        crashed(talk.plan, 0, exit_code=1, at=at),
+        crashed(talk.plan, 1, exit_code=1, at=at),
+        jobs=(failed_job(talk.plan, at=at),),
+    )
+    for silent, index in ((first_silent, 0), (second_silent, 1)):
+        tail = next(a for a in talk.pending if isinstance(a, Tail) and a.pod.endswith(f"-{index}-0"))
+        talk.pending.remove(tail)
+        written = None if silent is None else at + silent
+        talk.hear(Done(tail, lines=("last words",), written_at=written))
+    talk.watch(starting(talk.plan, restarts=1, restarts_counted=1))
+    talk.watch(completed(talk.plan, restarts=1, restarts_counted=1), finished(talk.plan, attempt=1))
+
+    cause = talk.outcome.attempts[0].cause
+    assert cause is not None
+    assert cause.index == began
+
+
+def test_a_pod_that_was_torn_down_began_nothing_however_early_it_fell_silent() -> None:
+    talk = Talk(plan(spec=jobset(pods=2)))
+    talk.create()
+    talk.hold = (Tail,)
+    at = float(int(talk.now))
+    views = (
+        crashed(talk.plan, 0, exit_code=1, at=at),
+        crashed(talk.plan, 1, exit_code=143, at=at, deleting_since=at),
+    )
+    talk.watch(jobset_view(talk.plan), *views, jobs=(failed_job(talk.plan, at=at),))
+    for index, silent in ((0, 0.8), (1, 0.1)):
+        tail = next(a for a in talk.pending if isinstance(a, Tail) and a.pod.endswith(f"-{index}-0"))
+        talk.pending.remove(tail)
+        talk.hear(Done(tail, lines=("last words",), written_at=at + silent))
+    # The same ends are shown again: they are known, though their time is finer now.
+    talk.watch(jobset_view(talk.plan), *views, jobs=(failed_job(talk.plan, at=at),))
+    talk.watch(starting(talk.plan, restarts=1, restarts_counted=1))
+    talk.watch(completed(talk.plan, restarts=1, restarts_counted=1), finished(talk.plan, attempt=1))
+
+    cause = talk.outcome.attempts[0].cause
+    assert cause is not None
+    assert (cause.index, cause.exit_code) == (0, 1)
