@@ -307,20 +307,36 @@ class TestCluster:
 
     def _import_images(self) -> None:
         """Import what containerd's store, which outlives the cluster, does not hold in this form yet."""
-        memory = self.state / "images.json"
-        known = json.loads(memory.read_text()) if memory.exists() else {}
-        listed = self._ctr("images", "ls", "-q").stdout.split()
-        for name, (key, write) in images.wanted(self._bin, self._project).items():
-            if name in listed and known.get(name) == key:
+        memory, layers = self.state / "images.json", self.state / "layers"
+        known: dict[str, list[str]] = json.loads(memory.read_text()) if memory.exists() else {}
+        there = set(self._ctr("images", "ls", "-q").stdout.split())
+        known = {name: keys for name, keys in known.items() if name in there}
+        wanted = images.wanted(self._bin, self._project)
+        for image in wanted:
+            keys = [layer.key for layer in image.layers]
+            if known.get(image.name) == keys:
                 continue
-            target = self.state / "image.tar"
-            write(target)
-            done = self._ctr("images", "import", str(target))
-            target.unlink()
+            present = {key for keys in known.values() for key in keys}
+            done = self._import(image, layers, present)
+            if done.returncode and present:
+                done = self._import(image, layers, set())  # the store may have lost what it held
             if done.returncode:
-                raise Missing(f"the image {name} could not be imported: {done.stderr}")
-            known[name] = key
+                raise Missing(f"the image {image.name} could not be imported: {done.stderr}")
+            known[image.name] = keys
             memory.write_text(json.dumps(known))
+        kept = {layer.key for image in wanted for layer in image.layers}
+        for path in layers.iterdir():
+            if path.stem not in kept:
+                path.unlink()
+
+    def _import(
+        self, image: images.Image, layers: Path, present: set[str]
+    ) -> subprocess.CompletedProcess[str]:
+        target = self.state / "image.tar"
+        images.archive(image, target, layers, present)
+        done = self._ctr("images", "import", str(target))
+        target.unlink()
+        return done
 
     def _dns(self) -> None:
         (self.state / "Corefile").write_text(

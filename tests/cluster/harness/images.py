@@ -1,7 +1,8 @@
 """Images without a registry: OCI archives written here and imported into the cluster's containerd.
 
 `tools` is busybox; `python` is the interpreter, the libraries and the package that the tests run with, at the same paths, so
-that a pod runs exactly what was just tested; `argoexec` is Argo's executor.
+that a pod runs exactly what was just tested; `argoexec` is Argo's executor. Layers are kept as files: where only the project
+has changed, its small layer is all that is written and imported anew.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ARGOEXEC", "PAUSE", "PYTHON", "TOOLS", "wanted"]
+__all__ = ["ARGOEXEC", "PAUSE", "PYTHON", "TOOLS", "Image", "archive", "wanted"]
 
 PAUSE, TOOLS, ARGOEXEC, PYTHON = (
     f"testbed.local/{name}:1" for name in ("pause", "tools", "argoexec", "python")
@@ -30,12 +32,29 @@ _SKIPPED = re.compile(
 )
 
 
-class _Layer:
+@dataclass(frozen=True)
+class Layer:
+    """A part of a file system: a key that changes with its content, and what writes it."""
+
+    key: str
+    write: Callable[[_Tar], None]
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image: its layers from the bottom up, and what runs in it by default."""
+
+    name: str
+    layers: tuple[Layer, ...]
+    entrypoint: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+
+
+class _Tar:
     """A tar in the making; what is added twice is written once."""
 
-    def __init__(self) -> None:
-        self._buffer = io.BytesIO()
-        self._tar = tarfile.TarFile(fileobj=self._buffer, mode="w")
+    def __init__(self, path: Path) -> None:
+        self._tar = tarfile.TarFile(path, mode="w")
         self._seen: set[str] = set()
 
     def directory(self, path: str, mode: int = 0o755) -> None:
@@ -60,9 +79,8 @@ class _Layer:
         elif path.is_file():
             self.file(str(path), path.read_bytes(), path.stat().st_mode & 0o777)
 
-    def data(self) -> bytes:
+    def close(self) -> None:
         self._tar.close()
-        return self._buffer.getvalue()
 
     def _entry(self, path: str, kind: bytes, mode: int, target: str = "") -> None:
         name = path.lstrip("/")
@@ -73,41 +91,34 @@ class _Layer:
             self._tar.addfile(info)
 
 
-def wanted(bin_: Path, project: Path) -> dict[str, tuple[str, Callable[[Path], None]]]:
-    """Every image by name: a key that changes with its content, and what writes its archive."""
+def wanted(bin_: Path, project: Path) -> tuple[Image, ...]:
+    """Every image that the tests use."""
     argoexec = bin_ / "argoexec"
-    small = _key([_BUSYBOX])
-
-    def simple(name: str, entrypoint: list[str], command: list[str]) -> Callable[[Path], None]:
-        return lambda target: _archive(
-            target, name, [_busybox_layer()], command=command, entrypoint=entrypoint
-        )
-
-    return {
-        PAUSE: (small, simple(PAUSE, ["/bin/sleep", "2147483647"], [])),
-        TOOLS: (small, simple(TOOLS, [], ["sh"])),
-        ARGOEXEC: (
-            _key([_BUSYBOX, argoexec]),
-            lambda target: _archive(
-                target,
-                ARGOEXEC,
-                [_busybox_layer(), _executor_layer(argoexec)],
-                command=[],
-                entrypoint=["argoexec"],
-            ),
+    packages, code = _packages(), [project / "jobset_steps", project / "pipelines"]
+    tools = Layer(_key([_BUSYBOX]), _write_busybox)
+    return (
+        Image(PAUSE, (tools,), entrypoint=("/bin/sleep", "2147483647")),
+        Image(TOOLS, (tools,), command=("sh",)),
+        Image(
+            ARGOEXEC,
+            (tools, Layer(_key([argoexec]), lambda tar: tar.file("bin/argoexec", argoexec.read_bytes()))),
+            entrypoint=("argoexec",),
         ),
-        PYTHON: (
-            _key([Path(__file__), *(path for top in _tops(project) for path in _files(top))]),
-            lambda target: _archive(
-                target, PYTHON, [_busybox_layer(), _python_layer(project)], command=["python"], entrypoint=[]
+        Image(
+            PYTHON,
+            (
+                tools,
+                Layer(_key(_all_files(packages)), lambda tar: _write_python(tar, packages)),
+                Layer(_key(_all_files(code)), lambda tar: _copy_all(tar, code)),
             ),
+            command=("python",),
         ),
-    }
+    )
 
 
 def _key(paths: Iterable[Path]) -> str:
     """Changes when a file is added, removed or written."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(Path(__file__).read_bytes())
     for path in sorted(paths):
         found = path.lstat()
         digest.update(f"{path} {found.st_size} {found.st_mtime_ns}\n".encode())
@@ -119,19 +130,21 @@ def _files(top: Path) -> Iterator[Path]:
         yield from (path for name in names if not _SKIPPED.search(str(path := Path(folder) / name)))
 
 
-def _tops(project: Path) -> list[Path]:
-    """The folders of the Python image: libraries, installed packages, the project."""
+def _all_files(tops: Iterable[Path]) -> Iterator[Path]:
+    return (path for top in tops for path in _files(top))
+
+
+def _packages() -> list[Path]:
+    """The folders of the standard library and of what is installed."""
     packages = {Path(sysconfig.get_path(kind)) for kind in ("purelib", "platlib")}
     base = {
         Path(sysconfig.get_path(kind, vars={"base": sys.base_prefix})) for kind in ("stdlib", "platstdlib")
     }
-    libraries = sorted(packages | {path for path in base if path.name != "site-packages"})
-    return [*libraries, project / "jobset_steps", project / "pipelines"]
+    return sorted(packages | {path for path in base if path.name != "site-packages"})
 
 
-def _busybox_layer() -> bytes:
+def _write_busybox(layer: _Tar) -> None:
     """A root file system of busybox and its applets."""
-    layer = _Layer()
     for folder in ("bin", "etc", "var", "var/run", "root", "home"):
         layer.directory(folder)
     layer.directory("tmp", 0o1777)
@@ -141,40 +154,32 @@ def _busybox_layer() -> bytes:
         if applet != "busybox":
             layer.link(f"bin/{applet}", "busybox")
     layer.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65532:65532::/home:/bin/sh\n", 0o644)
-    return layer.data()
 
 
-def _executor_layer(argoexec: Path) -> bytes:
-    """Argo's executor."""
-    layer = _Layer()
-    layer.file("bin/argoexec", argoexec.read_bytes())
-    return layer.data()
+def _copy_all(layer: _Tar, tops: Iterable[Path]) -> None:
+    for path in _all_files(tops):
+        layer.copy(path)
 
 
-def _python_layer(project: Path) -> bytes:
-    """This interpreter with its standard library and installed packages, and the project, at their own paths."""
-    layer = _Layer()
+def _write_python(layer: _Tar, packages: list[Path]) -> None:
+    """This interpreter with its standard library and installed packages, at their own paths."""
     interpreter = Path(sys.executable)
     for path in (interpreter, Path(sys.prefix) / "pyvenv.cfg", Path(os.path.realpath(interpreter))):
         layer.copy(path)
-    tops = _tops(project)
-    for top in tops:
-        for path in _files(top):
-            layer.copy(path)
+    _copy_all(layer, packages)
     for script in Path(sys.prefix, "bin").glob("jobset-steps*"):
         layer.copy(script)
-    for name in sorted({*_needs([interpreter]), *_libraries(tops)}):
+    for name in sorted({*_needs([interpreter]), *_libraries(packages)}):
         layer.copy(Path(name))
     # What a command line expects to find. A link would not do: Python finds its packages by the path it is called with.
     for name in ("python", "python3"):
         layer.file(f"usr/local/bin/{name}", f'#!/bin/sh\nexec {interpreter} "$@"\n'.encode())
     for script in Path(sys.prefix, "bin").glob("jobset-steps*"):
         layer.link(f"usr/local/bin/{script.name}", str(script))
-    return layer.data()
 
 
 def _libraries(tops: list[Path]) -> Iterator[str]:
-    shared = [path for top in tops for path in _files(top) if ".so" in path.suffixes]
+    shared = [path for path in _all_files(tops) if ".so" in path.suffixes]
     for start in range(0, len(shared), 100):
         yield from _needs(shared[start : start + 100])
 
@@ -185,14 +190,11 @@ def _needs(programs: Iterable[Path]) -> list[str]:
     return re.findall(r"(?:=> |^\s+)(/\S+) \(0x", done.stdout, re.MULTILINE)
 
 
-def _archive(
-    target: Path, name: str, layers: list[bytes], *, command: list[str], entrypoint: list[str]
-) -> None:
-    """An OCI image of these layers as one archive, which `ctr images import` takes."""
+def archive(image: Image, target: Path, layers: Path, present: Collection[str] = ()) -> None:
+    """Write an image as an OCI archive for `ctr images import`; `layers` is where layers are kept by their key.
 
-    def digest(data: bytes) -> str:
-        return hashlib.sha256(data).hexdigest()
-
+    Layers whose keys are `present` in the cluster's store already are named in it, but their content is left out.
+    """
     with tarfile.open(target, mode="w") as tar:
 
         def add(path: str, data: bytes) -> None:
@@ -201,18 +203,28 @@ def _archive(
             tar.addfile(info, io.BytesIO(data))
 
         def blob(data: bytes, media: str) -> dict[str, object]:
-            add(f"blobs/sha256/{digest(data)}", data)
-            return {"mediaType": media, "digest": f"sha256:{digest(data)}", "size": len(data)}
+            digest = hashlib.sha256(data).hexdigest()
+            add(f"blobs/sha256/{digest}", data)
+            return {"mediaType": media, "digest": f"sha256:{digest}", "size": len(data)}
+
+        def layer_blob(layer: Layer) -> dict[str, object]:
+            path = _written(layer, layers)
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            if layer.key not in present:
+                tar.add(path, f"blobs/sha256/{digest}")
+            media = "application/vnd.oci.image.layer.v1.tar"
+            return {"mediaType": media, "digest": f"sha256:{digest}", "size": path.stat().st_size}
 
         add("oci-layout", b'{"imageLayoutVersion":"1.0.0"}')
-        written = [blob(layer, "application/vnd.oci.image.layer.v1.tar") for layer in layers]
+        written = [layer_blob(layer) for layer in image.layers]
         config = {
             "architecture": "amd64" if os.uname().machine == "x86_64" else "arm64",
             "os": "linux",
             "config": {
                 "Env": ["PATH=/usr/local/bin:/usr/bin:/bin", "PYTHONUNBUFFERED=1", "HOME=/tmp"],
-                "Cmd": command,
-                "Entrypoint": entrypoint,
+                "Cmd": image.command,
+                "Entrypoint": image.entrypoint,
             },
             "rootfs": {"type": "layers", "diff_ids": [layer["digest"] for layer in written]},
         }
@@ -223,5 +235,21 @@ def _archive(
             "layers": written,
         }
         entry = blob(json.dumps(manifest).encode(), "application/vnd.oci.image.manifest.v1+json")
-        entry["annotations"] = {"io.containerd.image.name": name, "org.opencontainers.image.ref.name": name}
+        entry["annotations"] = {
+            "io.containerd.image.name": image.name,
+            "org.opencontainers.image.ref.name": image.name,
+        }
         add("index.json", json.dumps({"schemaVersion": 2, "manifests": [entry]}).encode())
+
+
+def _written(layer: Layer, folder: Path) -> Path:
+    """The file of a layer, written where it is not there yet."""
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{layer.key}.tar"
+    if not path.exists():
+        beside = path.with_suffix(".new")
+        tar = _Tar(beside)
+        layer.write(tar)
+        tar.close()
+        beside.rename(path)
+    return path
