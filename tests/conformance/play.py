@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from jobset_steps.clusters import Cluster
+from jobset_steps.observed import View
 from jobset_steps.outcome import Outcome
 from jobset_steps.runner import Hooks, Runner
 from jobset_steps.spec.defaults import with_defaults
@@ -103,7 +104,8 @@ class _Person:
             self._begun = True
             _after(SPACING, lambda: self._suspend(uid, False))
         elif self._suspension is Suspension.BEFORE_AN_END or (
-            self._suspension is Suspension.AFTER_AN_END and self._played.ends
+            # Not after a failure: whether a suspension comes before a Job has torn down its pods is a race.
+            self._suspension is Suspension.AFTER_AN_END and _ended_well(view)
         ):
             self._begun = True
             _after(1.5, lambda: self._midway(uid))
@@ -112,6 +114,10 @@ class _Person:
         self._played.suspended = time.time()
         self._suspend(uid, True)
         _after(SPACING, lambda: self._suspend(uid, False))
+
+
+def _ended_well(view: View) -> bool:
+    return any(pod.phase == "Succeeded" for pod in view.pods) and not any(job.failed for job in view.jobs)
 
 
 def _after(seconds: float, do: Callable[[], None]) -> None:

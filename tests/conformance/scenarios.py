@@ -3,7 +3,7 @@
 A pod reads attempt, job index and pod index from its environment, waits and exits as its script says. Within an attempt
 pods end at least `SPACING` seconds apart, so that no two ends race in the controllers, and twice as far where some pods
 start after others; what is scripted to run "for ever" runs longer than any scenario. A suspension is told by moments that are
-the same everywhere: it begins or ends some seconds after the JobSet was made, or after its first pod has ended.
+the same everywhere: it begins or ends some seconds after the JobSet was made, or after a pod of it has ended well.
 """
 
 from __future__ import annotations
