@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from jobset_steps.argo.hera import JobSetStep as JobSetStep
     from jobset_steps.errors import ApiError as ApiError
     from jobset_steps.errors import BadInput as BadInput
     from jobset_steps.errors import StepError as StepError
@@ -38,6 +39,7 @@ _HOME = {
     "Fault": "spec.fault",
     "InvalidSpec": "spec.fault",
     "JobSet": "spec.jobset",
+    "JobSetStep": "argo.hera",
     "Outcome": "outcome",
     "ReplicatedJob": "spec.jobset",
     "SpecTemplate": "spec.template",

@@ -6,7 +6,6 @@ task succeeds; where it fails Kubeflow keeps none, and the exit code and the log
 
 from __future__ import annotations
 
-import json
 import sys
 import uuid
 from collections.abc import Callable, Mapping
@@ -14,26 +13,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
 from jobset_steps import report as reports
-from jobset_steps.errors import BadInput, StepError
+from jobset_steps.errors import StepError
 from jobset_steps.launch.launch import LaunchRequest, launch, plan_of, process_exit_code
 from jobset_steps.launch.lines import tell
+from jobset_steps.launch.options import read_spec, settings
 from jobset_steps.launch.places import open_cluster
 from jobset_steps.launch.pod import in_a_pod, placed
 from jobset_steps.outcome import Outcome
-from jobset_steps.spec.budgets import Budgets
 from jobset_steps.spec.fault import InvalidSpec
-from jobset_steps.spec.load import load
-from jobset_steps.spec.template import SpecTemplate
 from jobset_steps.supervisor.inputs import Say
-from jobset_steps.supervisor.plan import EngineAttempt, OnFailure
+from jobset_steps.supervisor.plan import EngineAttempt
 
 __all__ = ["Outputs", "run"]
 
 _MODEL_URI = "jobset-steps/model-uri"
-_OPTIONS = {"step", "slot", "on_failure", "budgets", "namespace", "waive"}
 
 
 class Outputs(NamedTuple):
@@ -75,10 +69,9 @@ def run(
 def _request(
     spec: str, values: Mapping[str, Any], options: Mapping[str, Any], model_uri: str
 ) -> LaunchRequest:
-    budgets, on_failure, waive = _settings(options)
-    read = SpecTemplate.from_json(spec) if _is_template(spec) else load(spec + "\n")
+    budgets, on_failure, waive = settings(options)
     return LaunchRequest(
-        spec=read,
+        spec=read_spec(spec),
         values={name: _whole(value) for name, value in values.items()},
         run=f"local-{uuid.uuid4().hex[:12]}",
         step=str(options.get("step") or "train"),
@@ -92,31 +85,6 @@ def _request(
     )
 
 
-def _settings(options: Mapping[str, Any]) -> tuple[Budgets, OnFailure, tuple[str, ...]]:
-    """Budgets, on_failure and waived rules. Raises BadInput with all that is wrong with the options."""
-    wrong = [
-        f"options: {name}: not known; known: {', '.join(sorted(_OPTIONS))}"
-        for name in set(options) - _OPTIONS
-    ]
-    budgets = Budgets()
-    try:
-        budgets = Budgets.model_validate(options.get("budgets") or {})
-    except ValidationError as error:
-        wrong += [
-            f"options.budgets{''.join(f'.{part}' for part in each['loc'])}: {each['msg']}"
-            for each in error.errors()
-        ]
-    on_failure: Any = options.get("on_failure") or "fail"
-    if on_failure not in ("fail", "branch"):
-        wrong.append(f"options.on_failure: fail or branch; {on_failure!r} given")
-    waive: Any = options.get("waive") or ()
-    if not isinstance(waive, list | tuple):
-        wrong.append(f"options.waive: a list of rules; {waive!r} given")
-    if wrong:
-        raise BadInput("\n".join(sorted(wrong)))
-    return budgets, on_failure, tuple(map(str, waive))
-
-
 def _whole(value: Any) -> Any:
     """A value as its author wrote it: within lists and mappings Kubeflow makes 4.0 of 4."""
     if isinstance(value, Mapping):
@@ -128,14 +96,6 @@ def _whole(value: Any) -> Any:
 
 def _whole_number(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _is_template(spec: str) -> bool:
-    try:
-        data = json.loads(spec)
-    except ValueError:
-        return False
-    return isinstance(data, dict) and set(data) == {"tree", "holes"}
 
 
 def _launch(request: LaunchRequest) -> tuple[Outcome, Any]:

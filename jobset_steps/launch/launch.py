@@ -52,6 +52,8 @@ class LaunchRequest:
     outputs: Mapping[str, Path] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     """More annotations for the JobSet and its pods."""
+    grace: float = 25.0
+    """Seconds within which a cancelled step says that it has ended: less than SIGTERM leaves its process."""
 
 
 def plan_of(request: LaunchRequest) -> StepPlan:
@@ -78,6 +80,7 @@ def plan_of(request: LaunchRequest) -> StepPlan:
         on_failure=request.on_failure,
         owner=request.owner,
         annotations=tuple(sorted(request.annotations.items())),
+        grace=request.grace,
     )
 
 

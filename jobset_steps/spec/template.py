@@ -265,7 +265,10 @@ def _channel(node: Any) -> tuple[str, HoleType] | None:
         name = "-".join(part for part in (node.task_name, node.name) if part)
         return name, kfp_type(str(node.channel_type)) or "string"
     if hasattr(node, "value_from") and hasattr(node, "enum") and hasattr(node, "name"):  # Hera parameter
-        return str(node.name), "string"
+        # Two tasks may have outputs of the same name: what the parameter refers to tells them apart.
+        value = getattr(node, "value", None)
+        reference = _FOREIGN[1][0].fullmatch(value) if isinstance(value, str) else None
+        return _argo(reference) if reference else (str(node.name), "string")
     return None
 
 

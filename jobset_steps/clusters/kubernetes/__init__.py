@@ -20,6 +20,7 @@ from jobset_steps.clusters.kubernetes.launcher_pod import LauncherPodHost
 from jobset_steps.clusters.kubernetes.views import event_view, log_tail
 from jobset_steps.errors import ApiError
 from jobset_steps.observed import LogTail, View
+from jobset_steps.supervisor.plan import Owner
 
 __all__ = ["KubernetesCluster"]
 
@@ -48,9 +49,9 @@ class KubernetesCluster:
         """Requests sent to the API server so far."""
         return self._client.requests
 
-    def launcher_pod(self, pod: str | None = None) -> LauncherPodHost:
-        """The pod that this process runs in, by name (None: $POD_NAME, else the host name)."""
-        return LauncherPodHost(self._client, time.time, pod)
+    def launcher_pod(self, pod: str | None = None, *, owner: Owner | None = None) -> LauncherPodHost:
+        """The pod that this process runs in, by name (None: $POD_NAME, else the host name), and its Workflow if known."""
+        return LauncherPodHost(self._client, time.time, pod, owner)
 
     def load(self, digest: str) -> Stored | None:
         """See Cluster.load."""

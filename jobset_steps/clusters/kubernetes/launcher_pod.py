@@ -78,10 +78,17 @@ def workflow_view(item: Mapping[str, Any]) -> WorkflowView:
 class LauncherPodHost:
     """The pod this process runs in. Raises ApiError from `place` where the pod cannot be read."""
 
-    def __init__(self, client: Client, now: Callable[[], float], pod: str | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        now: Callable[[], float],
+        pod: str | None = None,
+        owner: Owner | None = None,
+    ) -> None:
         self._client, self._now = client, now
         self._pod = pod or os.environ.get("POD_NAME") or socket.gethostname()
         self._place: Place | None = None
+        self._owner = owner
         self.namespace = client.namespace
 
     def place(self) -> Place:
@@ -96,7 +103,7 @@ class LauncherPodHost:
             item: Mapping[str, Any] | None = self._read()
         except ApiError:
             item = None
-        owner = self._place.owner if self._place else place_of(item).owner if item else None
+        owner = self._owner or (self._place.owner if self._place else place_of(item).owner if item else None)
         workflow, read = self._workflow(owner) if owner else (None, True)
         return why_ending(
             _launcher_pod(item) if item else None,

@@ -31,8 +31,13 @@ class Swept:
     error: str = ""
 
 
-def sweep(client: Client, namespace: str | None, now: float, *, dry_run: bool = False) -> Iterator[Swept]:
-    """Delete what is left behind in one namespace, or in all (None). Raises ApiError where it cannot even list."""
+def sweep(
+    client: Client, namespace: str | None, now: float, *, workflow: str = "", dry_run: bool = False
+) -> Iterator[Swept]:
+    """Delete what is left behind in one namespace, or in all (None). Raises ApiError where it cannot even list.
+
+    `workflow`: only of the Workflow of that name, and without asking whether it is over: its exit handler knows.
+    """
     path = JOBSETS.path(namespace) if namespace else f"{JOBSETS.group}/{JOBSETS.name}"
     workflows: dict[tuple[str, str, str], WorkflowView | None] = {}
     for item in client.call("GET", path, query={"labelSelector": _LABEL}).get("items") or ():
@@ -41,6 +46,11 @@ def sweep(client: Client, namespace: str | None, now: float, *, dry_run: bool = 
             (o for o in item["metadata"].get("ownerReferences") or () if o["kind"] == "Workflow"), None
         )
         if owner is None or view.terminal_state or view.deleting_since is not None:
+            continue
+        if workflow:
+            if owner["name"] == workflow:
+                error = "" if dry_run else _delete(client, view.namespace, view.name, view.uid)
+                yield Swept(view.namespace, view.name, "its Workflow is at its end", error)
             continue
         key = (view.namespace, owner["apiVersion"], owner["name"])
         if key not in workflows:
