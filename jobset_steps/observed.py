@@ -208,7 +208,10 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class LogTail:
-    """The last lines of a container's log, and when the last of them was written where that is told."""
+    """The last lines of a container's log.
+
+    `written_at` is when the last of them was written, 0.0 where the container wrote nothing, None where that is not told.
+    """
 
     lines: tuple[str, ...]
     written_at: float | None = None

@@ -12,11 +12,13 @@ from typing import Any
 from jobset_steps.observed import Condition, ContainerView, JobView, PodView
 from jobset_steps.outcome.types import Cause
 
-__all__ = ["LOG_LINES", "cut_lines", "first", "of_job", "of_pod", "second", "when"]
+__all__ = ["LOG_LINES", "cut_lines", "first", "of_job", "of_pod", "refined", "when"]
 
 LOG_LINES = 40
 """Log lines kept of one failure."""
 _LINE = 400
+# A container that had fallen silent before its last second ended before any that still wrote in it.
+_AT_ITS_START = 0.001
 # status.reason of pods that the kubelet or the node controller ended (kubelet eviction, graceful node shutdown,
 # admission after a node's restart, pod garbage collection).
 _DISRUPTED = frozenset(
@@ -60,7 +62,7 @@ def of_job(job: JobView) -> Cause | None:
 def first(
     causes: Iterable[Cause], failed: Sequence[JobView] = (), first_failed_job: str = ""
 ) -> Cause | None:
-    """The failure that began an attempt's end: the earliest, of those at the same second one in `first_failed_job`.
+    """The failure that began an attempt's end: the earliest, of those at the same moment one in `first_failed_job`.
 
     `failed` are the attempt's failed child Jobs, as far as they are known: a pod of a Job that tolerated its failure
     began nothing, nor did one that was ended because its Job had run into its deadline.
@@ -71,7 +73,7 @@ def first(
         pods = inside
     if pods:
         # Ends are told in whole seconds, and a training that hears SIGTERM ends within the second that its restart began.
-        return min(pods, key=lambda c: (second(c), c.deleted, c.job != first_failed_job, when(c), c.pod))
+        return min(pods, key=lambda c: (_second(c), c.deleted, *_within(c), c.job != first_failed_job, c.pod))
     return min(
         (cause for job in jobs.values() if (cause := of_job(job)) is not None),
         key=lambda cause: (cause.job != first_failed_job, when(cause), cause.job),
@@ -92,10 +94,21 @@ def when(cause: Cause) -> float:
     return float("inf") if cause.at is None else cause.at
 
 
-def second(cause: Cause) -> float:
+def refined(at: float, written_at: float) -> float:
+    """When a container ended, more finely than in whole seconds: with its last line, or at the second's start if earlier."""
+    return written_at if 0 < written_at - int(at) < 1 else int(at) + _AT_ITS_START
+
+
+def _second(cause: Cause) -> float:
     """`when` as a cluster tells it: in whole seconds."""
     at = when(cause)
     return at if at == float("inf") else float(int(at))
+
+
+def _within(cause: Cause) -> tuple[bool, float]:
+    """The order within a second: of what is told in whole seconds alone, nothing is known."""
+    at = when(cause)
+    return at == _second(cause), at
 
 
 def _failed(container: ContainerView) -> bool:

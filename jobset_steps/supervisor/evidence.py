@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from jobset_steps.observed import JobSetView, JobView, PodView, View
 from jobset_steps.outcome import Attempt, Cause
-from jobset_steps.outcome.causes import cut_lines, first, of_pod, when
+from jobset_steps.outcome.causes import cut_lines, first, of_pod, refined, when
 from jobset_steps.outcome.judgement import answered_by
 from jobset_steps.spec.jobset import FailurePolicy
 
@@ -168,14 +168,14 @@ def with_tail(
     container's last second says that it lived so long: what fell silent first is told from what complained of it.
     """
     kept = cut_lines(lines)
-    if not kept:
-        return tuple(traces)
 
     def written(cause: Cause) -> Cause:
         if (cause.pod, cause.container) != (pod, container):
             return cause
-        later = cause.at is not None and written_at is not None and 0 < written_at - cause.at < 1
-        return cause.model_copy(update={"log_tail": kept, **({"at": written_at} if later else {})})
+        finer = (
+            {"at": refined(cause.at, written_at)} if cause.at is not None and written_at is not None else {}
+        )
+        return cause.model_copy(update={**({"log_tail": kept} if kept else {}), **finer})
 
     return tuple(
         replace(trace, causes=tuple(map(written, trace.causes))) if trace.number == attempt else trace

@@ -26,6 +26,8 @@ _JOBSET = "jobset.sigs.k8s.io/"
 def jobset_view(item: Mapping[str, Any]) -> JobSetView:
     """A JobSet as read."""
     meta, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
+    # The controller lists them in any order; the first of the spec has the leader.
+    order = {job["name"]: number for number, job in enumerate(spec.get("replicatedJobs") or ())}
     return JobSetView(
         name=meta["name"],
         namespace=meta.get("namespace", ""),
@@ -46,7 +48,10 @@ def jobset_view(item: Mapping[str, Any]) -> JobSetView:
                     for key in ("ready", "succeeded", "failed", "active", "suspended")
                 },
             )
-            for entry in status.get("replicatedJobsStatus") or ()
+            for entry in sorted(
+                status.get("replicatedJobsStatus") or (),
+                key=lambda entry: order.get(entry["name"], len(order)),
+            )
         ),
         created_at=seconds(meta.get("creationTimestamp")),
         deleting_since=seconds(meta.get("deletionTimestamp")),
@@ -191,7 +196,7 @@ def log_tail(text: str, lines: int) -> LogTail:
         except ValueError:
             words = line
         kept += words.splitlines() or [""]
-    return LogTail(tuple(kept[-lines:]), last)
+    return LogTail(tuple(kept[-lines:]), last if kept else 0.0)
 
 
 def seconds(text: str | None) -> float | None:

@@ -289,7 +289,7 @@ def test_a_thousand_restarts_stay_within_the_record_and_the_outcome() -> None:
 
 @pytest.mark.parametrize(
     ("first_silent", "second_silent", "began"),
-    [(0.2, 0.6, 0), (0.6, 0.2, 1), (0.6, None, 1), (None, 0.6, 0), (0.6, -30.0, 1)],
+    [(0.2, 0.6, 0), (0.6, 0.2, 1), (0.6, None, 0), (None, 0.6, 1), (0.6, -30.0, 1), (-30.0, 0.6, 0)],
 )
 def test_of_two_that_ended_within_a_second_the_one_that_fell_silent_first_began_it(
     first_silent: float | None, second_silent: float | None, began: int

@@ -14,7 +14,7 @@ LONG_AT = "2026-01-02T03:04:05.250000001Z"
 @pytest.mark.parametrize(
     ("text", "lines", "expected"),
     [
-        ("", 3, LogTail(())),
+        ("", 3, LogTail((), 0.0)),
         (f"{AT} one\n{AT} two\n", 1, LogTail(("two",), seconds(AT))),
         (f"{LONG_AT} as the kubelet writes it\n", 3, LogTail(("as the kubelet writes it",), seconds(AT))),
         (f"{AT} \n{AT} after a blank line\n", 3, LogTail(("", "after a blank line"), seconds(AT))),
