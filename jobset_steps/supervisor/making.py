@@ -69,6 +69,7 @@ def create_failed(turn: Turn, fault: ApiFault) -> None:
     """The create was refused, met the name taken, or nobody knows."""
     if fault.kind == "exists":
         turn.reached("create")
+        turn.put(name_taken=True)
         turn.ask(Read(turn.state.name))
     elif any(words in fault.message for words in _LATER):
         turn.reached("create")
@@ -91,8 +92,12 @@ def read(turn: Turn, view: View | None) -> None:
     if view is None:
         return
     if view.jobset is None:
-        # Nobody's: create, or create again. Two creates of one name cannot both succeed.
-        send(turn)
+        # Two creates of one name cannot both succeed. But what took the name a moment ago may have been this step's, made by
+        # another launcher and over by now: only the Record tells.
+        if turn.state.name_taken:
+            turn.go(Phase.LOADING, name_taken=False)
+        else:
+            send(turn)
         return
     whose, state = view.jobset, turn.state
     same_spec = whose.annotation(naming.SPEC_HASH) == state.plan.spec_hash

@@ -145,6 +145,8 @@ class StepState:
     end_requests: int = 0
     read_back: bool = False
     """Before a create is sent, look whether the JobSet is there."""
+    name_taken: bool = False
+    """The last create met the name taken: somebody has made a JobSet of it since the Record was read."""
     made_here: bool = False
     """This launcher stored the intent, so it knows of every create in this generation."""
     unanswered_at: float | None = None

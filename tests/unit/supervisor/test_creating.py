@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from step_talk import START, Memory, Talk, completed, jobset_view, name_of, plan
+from step_talk import START, Memory, Talk, completed, finished, jobset_view, name_of, plan
 
 from jobset_steps.outcome import Verdict
 from jobset_steps.spec.naming import IDENTITY, RUN
@@ -157,6 +157,33 @@ def test_a2_a_jobset_of_this_identity_but_another_spec_is_not_adopted() -> None:
 
     assert (talk.outcome.verdict, talk.outcome.reason) == (Verdict.REJECTED, "NameTaken")
     assert not talk.all(Delete)
+
+
+def test_a1_a_name_that_was_taken_and_is_free_again_sends_the_launcher_back_to_the_record() -> None:
+    # Given two launchers that read the Record before either had made anything
+    slow = Talk(plan())
+    quick = slow.successor(retry=0)
+    # When the quick one has made its JobSet, and it has ended and is gone, before the slow one is told that the name is taken
+    quick.read(None)
+    quick.create("theirs")
+    quick.watch(completed(quick.plan), finished(quick.plan))
+    assert quick.outcome.verdict is Verdict.SUCCEEDED
+    slow.fault(Create, "exists")
+    slow.read(None)
+    # Then the slow one tells that outcome and trains nothing
+    assert slow.outcome.verdict is Verdict.SUCCEEDED
+    assert len(slow.all(Create)) == 1
+
+
+def test_a2_a_name_that_was_taken_by_somebody_else_and_is_free_again_is_used() -> None:
+    talk = Talk(plan())
+    talk.fault(Create, "exists")
+    talk.read(None)
+    talk.read(None)
+    talk.create()
+
+    assert talk.state.phase is Phase.WAITING
+    assert len(talk.all(Create)) == 2
 
 
 def test_c1_what_the_server_calls_invalid_ends_at_once_with_one_create() -> None:
