@@ -165,7 +165,7 @@ def test_a1_a_name_that_was_taken_and_is_free_again_sends_the_launcher_back_to_t
     quick = slow.successor(retry=0)
     # When the quick one has made its JobSet, and it has ended and is gone, before the slow one is told that the name is taken
     quick.read(None)
-    quick.create("theirs")
+    quick.create()
     quick.watch(completed(quick.plan), finished(quick.plan))
     assert quick.outcome.verdict is Verdict.SUCCEEDED
     slow.fault(Create, "exists")
