@@ -45,14 +45,22 @@ def volumes(
     faults: list[Fault] = []
     made: list[dict[str, Any]] = []
     mounts: list[dict[str, Any]] = []
-    for path, source in given.items():
-        name = f"volume-{len(made)}"
+    claims: dict[str, str] = {}
+
+    def volume_of(claim: str, name: str) -> str:
+        """The name of the claim's one volume in the pod: a second one would never be mounted."""
+        if claim not in claims:
+            made.append({"name": name, "persistentVolumeClaim": {"claimName": claim}})
+        return claims.setdefault(claim, name)
+
+    for number, (path, source) in enumerate(given.items()):
+        name = f"volume-{number}"
         if isinstance(source, Mapping):
             made.append({"name": name, **source})
             mounts.append({"name": name, "mountPath": path})
         elif isinstance(source, str) and (match := _CLAIM.fullmatch(source)):
-            made.append({"name": name, "persistentVolumeClaim": {"claimName": match[1]}})
             sub = (match[3] or "").strip("/")
+            name = volume_of(match[1], name)
             mounts.append({"name": name, "mountPath": path, **({"subPath": sub} if sub else {})})
         else:
             passes = '"pvc://claim/sub/path", or a volume source such as {"emptyDir": {}}'
@@ -64,8 +72,7 @@ def volumes(
         claim, directory = _checkpoints(checkpoints, faults)
         if claim:
             faults += _outlives(claim, claim_policies, jobset)
-            made.append({"name": "checkpoints", "persistentVolumeClaim": {"claimName": claim}})
-            mounts.append({"name": "checkpoints", "mountPath": CHECKPOINTS})
+            mounts.append({"name": volume_of(claim, "checkpoints"), "mountPath": CHECKPOINTS})
     for policy in claim_policies:
         for template in policy.templates:
             name = template.get("metadata", {}).get("name", "")

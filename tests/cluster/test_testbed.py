@@ -16,6 +16,7 @@ from jobset_steps.errors import ApiError
 from tests.cluster.conftest import ARGO, Place, executor_rights, new_place
 from tests.cluster.harness.addons import CLUSTER_QUEUE
 from tests.cluster.steps import jobset, replicated
+from tests.cluster.test_demo import claimed
 
 WELL, BAD = "true", "exit 1"
 
@@ -245,6 +246,29 @@ def test_kueue_admits_a_jobset_into_its_queue(place: Place, until: Callable[...,
     until(lambda: (place.get("jobsets/train").get("status") or {}).get("terminalState") == "Completed")
     (workload,) = place.items("workloads")
     assert condition(workload["status"], "QuotaReserved")["reason"] == "QuotaReserved"
+
+
+def test_a_pod_with_two_volumes_of_one_claim_never_starts(
+    place: Place, tmp_path: Path, until: Callable[..., Any]
+) -> None:
+    claimed(place, "work", tmp_path)
+
+    def volumes(*names: str) -> dict[str, Any]:
+        claim = {"persistentVolumeClaim": {"claimName": "work"}}
+        return {"volumes": [{"name": name, **claim} for name in names]}
+
+    def mounts(*names: str) -> list[dict[str, str]]:
+        return [{"name": name, "mountPath": f"/{name}"} for name in names]
+
+    place.create(
+        "jobsets", jobset(replicated("w", WELL, pod=volumes("a", "b"), volumeMounts=mounts("a", "b")))
+    )
+    alone = replicated("w", WELL, pod=volumes("a"), volumeMounts=mounts("a"))
+    place.create("jobsets", jobset(alone, name="alone"))
+    until(lambda: (place.get("jobsets/alone").get("status") or {}).get("terminalState") == "Completed")
+    twice = place.items("pods?labelSelector=jobset.sigs.k8s.io/jobset-name=train")
+    assert [pod["status"]["phase"] for pod in twice] == ["Pending"]
+    place.admin.call("DELETE", f"/api/v1/persistentvolumes/{place.name}-work")
 
 
 def test_a_workflow_runs(place: Place, until: Callable[..., Any]) -> None:

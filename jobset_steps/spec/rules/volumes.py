@@ -48,6 +48,7 @@ _HOST_PORT = re.compile(r"(\[[^\[\]]*\]|[^\[\]:]*):[^\[\]:]*")
 
 def volume_faults(path: str, volumes: list[Any]) -> Iterator[Fault]:
     """Faults of a pod's volumes at `path`."""
+    yield from _claimed_twice(path, volumes)
     for index, volume in enumerate(volumes):
         here = f"{path}[{index}]"
         if is_dropped(volume):
@@ -65,6 +66,19 @@ def volume_faults(path: str, volumes: list[Any]) -> Iterator[Fault]:
             yield Fault(here, "volume-source", "exactly one source", ", ".join(sources), "one of them")
         for kind in sources:
             yield from _source(f"{here}.{kind}", kind, volume[kind])
+
+
+def _claimed_twice(path: str, volumes: list[Any]) -> Iterator[Fault]:
+    """The kubelet mounts a claim once a pod, under one volume's name (kubelet, desired state of the volume manager)."""
+    first: dict[str, str] = {}
+    for index, volume in enumerate(volumes):
+        claim = str((volume.get("persistentVolumeClaim") or {}).get("claimName") or "")
+        if claim and claim in first:
+            message = f"volume {first[claim]!r} is of this claim already, and a second one is never mounted"
+            passes = f"one volume, mounted as often as needed, with subPath: {first[claim]}"
+            where = f"{path}[{index}].persistentVolumeClaim.claimName"
+            yield Fault(where, "claim-twice", message, claim, passes, waivable=True)
+        first.setdefault(claim, str(volume.get("name") or ""))
 
 
 def is_dropped(volume: Mapping[str, Any]) -> bool:

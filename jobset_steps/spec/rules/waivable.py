@@ -11,6 +11,7 @@ WAIVABLE: dict[str, str] = {
     "action-gate": "RestartJob and RestartJobAndIgnoreMaxRestarts need a feature gate of JobSet that is off by default; "
     "where it is off, JobSet refuses them.",
     "child-ttl": "A child Job that is deleted before the JobSet ends is made again, and runs again.",
+    "claim-twice": "A pod with two volumes of one claim waits for ever for the second to be mounted.",
     "depends-on-self": "A replicated job that depends on itself never starts: no condition, no event.",
     "dropped-field": "The server drops the field without a word while its feature gate is off, as it is by default.",
     "job-name-empty": "A replicated job without a name cannot be a target, a coordinator or a dependency.",

@@ -161,6 +161,17 @@ def test_volumes_are_claims_by_uri_or_sources_as_in_a_manifest():
         train(volumes={"/data": "/host"})
 
 
+def test_a_claim_is_one_volume_however_often_it_is_mounted():
+    jobset = train(volumes={"/data": "pvc://work/data", "/out": "pvc://work"}, checkpoints="pvc://work/ckpt")
+
+    assert container(jobset)["volumeMounts"] == [
+        {"name": "volume-0", "mountPath": "/data", "subPath": "data"},
+        {"name": "volume-0", "mountPath": "/out"},
+        {"name": "volume-0", "mountPath": "/jobset-steps/checkpoints"},
+    ]
+    assert check(jobset) == ()
+
+
 def test_a18_the_queue_is_a_label_of_the_jobset_and_of_nothing_else():
     jobset = train(queue="team-a")
 

@@ -51,7 +51,15 @@ def test_the_page_of_waivable_rules_is_up_to_date(request: pytest.FixtureRequest
     assert PAGE.read_text(encoding="utf-8") == page(), "make golden writes it"
 
 
+def _claims(*names: str) -> list[dict[str, object]]:
+    return [
+        {"name": f"v{number}", "persistentVolumeClaim": {"claimName": name}}
+        for number, name in enumerate(names)
+    ]
+
+
 WAIVED = [
+    ("claim-twice", jobset(replicated(spec=job(pod(volumes=_claims("a", "b", "a")))))),
     ("child-ttl", changed(jobset(), f"{J}.ttlSecondsAfterFinished", 60)),
     ("dropped-field", jobset(replicated(spec=job(pod(container(restartPolicy="Never")))))),
     (
