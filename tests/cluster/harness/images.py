@@ -1,7 +1,7 @@
 """Images without a registry: OCI archives written here and imported into the cluster's containerd.
 
 `tools` is busybox; `python` is the interpreter, the libraries and the package that the tests run with, at the same paths, so
-that a pod runs exactly what was just tested; `argoexec` is Argo's executor. Layers are kept as files: where only the project
+that a pod runs exactly what was just tested; `torch` is Debian's PyTorch with the project; `argoexec` is Argo's executor. Layers are kept as files: where only the project
 has changed, its small layer is all that is written and imported anew.
 """
 
@@ -20,10 +20,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ARGOEXEC", "PAUSE", "PYTHON", "TOOLS", "Image", "archive", "wanted"]
+from tests.cluster.harness import torch
 
-PAUSE, TOOLS, ARGOEXEC, PYTHON = (
-    f"testbed.local/{name}:1" for name in ("pause", "tools", "argoexec", "python")
+__all__ = ["ARGOEXEC", "PAUSE", "PYTHON", "TOOLS", "TORCH", "Image", "archive", "wanted"]
+
+PAUSE, TOOLS, ARGOEXEC, PYTHON, TORCH = (
+    f"testbed.local/{name}:1" for name in ("pause", "tools", "argoexec", "python", "torch")
 )
 
 _BUSYBOX = Path("/bin/busybox")
@@ -113,6 +115,15 @@ def wanted(bin_: Path, project: Path) -> tuple[Image, ...]:
             ),
             command=("python",),
         ),
+        Image(
+            TORCH,
+            (
+                tools,
+                Layer(_key([Path(torch.__file__)]), _write_torch),
+                Layer(_key(_all_files(code)), lambda tar: _copy_all(tar, code)),
+            ),
+            command=("python",),
+        ),
     )
 
 
@@ -176,6 +187,18 @@ def _write_python(layer: _Tar, packages: list[Path]) -> None:
         layer.file(f"usr/local/bin/{name}", f'#!/bin/sh\nexec {interpreter} "$@"\n'.encode())
     for script in Path(sys.prefix, "bin").glob("jobset-steps*"):
         layer.link(f"usr/local/bin/{script.name}", str(script))
+
+
+def _write_torch(layer: _Tar) -> None:
+    """Debian's interpreter with PyTorch, and the names that a command line expects."""
+    for path, name in torch.files(torch.root()):
+        if path.is_symlink():
+            layer.link(name, os.readlink(path))
+        else:
+            layer.file(name, path.read_bytes(), path.stat().st_mode & 0o777)
+    for name in ("python", "python3", "torchrun"):
+        module = "-m torch.distributed.run " if name == "torchrun" else ""
+        layer.file(f"usr/local/bin/{name}", f'#!/bin/sh\nexec /usr/bin/python3 {module}"$@"\n'.encode())
 
 
 def _libraries(tops: list[Path]) -> Iterator[str]:
