@@ -90,6 +90,8 @@ def _enough(turn: Turn) -> bool:
     last = evidence.attempts(
         state.traces, current=state.attempt, failed=True, first_failed_job=end.first_failed_job
     )[-1]
-    if last.cause is None or not (last.cause.pod or view.complete):
+    # The JobSet's end can be told before that of the Job that caused it, which says by which rule.
+    failed = evidence.trace_of(state.traces, state.attempt).failed
+    if last.cause is None or not (view.complete or (last.cause.pod and failed)):
         return False
     return bool(last.cause.log_tail) or not state.tails_awaited

@@ -54,6 +54,12 @@ class Scenario:
     ends: tuple[End, ...]
     suspension: Suspension = Suspension.NEVER
 
+    @property
+    def ordered(self) -> bool:
+        """Whether pods of one replicated job start after those of another."""
+        spec = self.jobset["spec"]
+        return "startupPolicy" in spec or any("dependsOn" in job for job in spec["replicatedJobs"])
+
 
 def manifest(scenario: Scenario, image: str) -> dict[str, Any]:
     """The JobSet with the script in every pod's command."""
@@ -106,9 +112,9 @@ def _scenario(draw: st.DrawFn) -> Scenario:
     names = draw(st.sampled_from([("leader", "workers"), ("workers",), ("a", "b", "c")]))
     shapes = {name: (draw(st.integers(1, 2)), draw(st.integers(1, 2))) for name in names}
     jobs = [_replicated(draw, name, *shapes[name]) for name in names]
-    deadlines = _deadlines(draw, jobs)
     spec: dict[str, Any] = {"replicatedJobs": jobs}
     order = draw(st.sampled_from(["any", "any", "in order", "depends"])) if len(names) > 1 else "any"
+    deadlines = _deadlines(draw, jobs) if order == "any" else False
     if order == "in order":
         spec["startupPolicy"] = {"startupPolicyOrder": "InOrder"}
     if order == "depends":
@@ -141,7 +147,10 @@ def _deadlines(draw: st.DrawFn, jobs: list[dict[str, Any]]) -> bool:
     kind = draw(st.sampled_from(["none", "none", "none", "far", "near"]))
     if kind != "none":
         deadline = {"far": FOREVER // 2, "near": DEADLINE}[kind]
-        draw(st.sampled_from(jobs))["template"]["spec"]["activeDeadlineSeconds"] = deadline
+        job = draw(st.sampled_from(jobs))
+        job["template"]["spec"]["activeDeadlineSeconds"] = deadline
+        if kind == "near":
+            job["replicas"] = 1  # two Jobs of one deadline race
     return kind == "near"
 
 
@@ -211,9 +220,12 @@ def _ends(
             if attempt < 3 and draw(st.sampled_from([True, True, False]))
             else None
         )
-        for turn, (name, job, pod) in enumerate(order, start=1):
-            code = draw(st.sampled_from(_EXITS)) if turn - 1 == fails else 0
-            ends.append(End(name, job, pod, attempt, first + (turn - 1) * spacing, code))
+        seconds = first
+        for turn, (name, job, pod) in enumerate(order):
+            code = draw(st.sampled_from(_EXITS)) if turn == fails else 0
+            ends.append(End(name, job, pod, attempt, seconds, code))
+            # A Job that fails tears its other pods down before it says so.
+            seconds += spacing if code == 0 else spacing + 2 * SPACING
     return ends
 
 

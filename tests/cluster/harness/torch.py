@@ -19,7 +19,8 @@ __all__ = ["files", "root"]
 
 _PACKAGES = ("python3-torch", "python3-numpy")
 _MACHINE = f"{os.uname().machine}-linux-gnu"
-_LIBRARIES = (f"lib/{_MACHINE}", *(f"usr/lib/{_MACHINE}{folder}" for folder in ("", "/blas", "/lapack")))
+_FOLDERS = ("", f"/{_MACHINE}", f"/{_MACHINE}/blas", f"/{_MACHINE}/lapack")
+_LIBRARIES = [f"{top}lib{folder}" for top in ("", "usr/") for folder in _FOLDERS]
 
 
 def root() -> Path:
@@ -60,8 +61,10 @@ def files(top: Path) -> Iterator[tuple[Path, str]]:
         for place, _, names in os.walk(top / folder):
             for name in names:
                 path = Path(place) / name
-                if ".so" in path.suffixes and not path.is_symlink():
-                    programs.append(path)
+                if ".so" in path.suffixes and path.exists():
+                    programs.append(path.resolve())
+                    if path.is_symlink():  # Debian keeps PyTorch's libraries among the machine's
+                        yield path.resolve(), f"usr/lib/{_MACHINE}/{Path(os.readlink(path)).name}"
                 if path.suffix != ".pyc":
                     yield path, str(path.relative_to(top))
     yield interpreter, "usr/bin/python3"

@@ -200,6 +200,22 @@ def test_a_jobset_that_failed_before_its_pods_were_seen_is_read_once_more() -> N
     assert talk.outcome.attempts[0].cause.exit_code == 5
 
 
+def test_a_jobset_that_failed_before_its_job_was_seen_to_is_read_once_more_for_the_rule() -> None:
+    # Given the pod's end and the JobSet's, told before the Job's that lies between the two
+    talk = _running()
+    end = failed(talk.plan, reason="FailJobSetFailurePolicyAction")
+    talk.watch(end, crashed(talk.plan, exit_code=64))
+    assert talk.finish is None
+    job = failed_job(
+        talk.plan,
+        reason="PodFailurePolicy",
+        message="Container main for pod ns/p failed with exit code 64 matching FailJob rule at index 1",
+    )
+    talk.read(end, crashed(talk.plan, exit_code=64), jobs=(job,))
+
+    assert (talk.outcome.rule, talk.outcome.action) == ("fatal", "FailJobSet")
+
+
 def test_the_last_log_lines_are_waited_for_a_few_seconds_where_nothing_else_tells_why() -> None:
     talk = _running()
     talk.hold = (Tail,)
