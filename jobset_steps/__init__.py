@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jobset_steps.kfp import jobset_step as jobset_step
     from jobset_steps.outcome import Outcome as Outcome
     from jobset_steps.outcome import Verdict as Verdict
+    from jobset_steps.recipes import ddp as ddp
     from jobset_steps.recipes import torchrun as torchrun
     from jobset_steps.recipes import xgboost as xgboost
     from jobset_steps.spec.budgets import Budgets as Budgets
@@ -46,6 +47,7 @@ _HOME = {
     "StepError": "errors",
     "SuccessPolicy": "spec.jobset",
     "Verdict": "outcome",
+    "ddp": "recipes",
     "jobset_step": "kfp",
     "torchrun": "recipes",
     "xgboost": "recipes",

@@ -4,7 +4,8 @@ Each returns a plain JobSet, or a SpecTemplate where it is given an output that 
 specs and nothing else: whatever they set can be read in the result, and changed there.
 """
 
+from jobset_steps.recipes.ddp import ddp
 from jobset_steps.recipes.torchrun import torchrun
 from jobset_steps.recipes.xgboost import xgboost
 
-__all__ = ["torchrun", "xgboost"]
+__all__ = ["ddp", "torchrun", "xgboost"]

@@ -39,10 +39,13 @@ class Place:
     port: int
 
 
-def environment(place: Place, where: Volumes, extra: Mapping[str, Any]) -> list[dict[str, Any]]:
+def environment(
+    place: Place, where: Volumes, extra: Mapping[str, Any], framework: Mapping[str, Any] | None = None
+) -> list[dict[str, Any]]:
     """Environment variables in an order in which each refers only to those before it; the author's come last.
 
-    Raises InvalidSpec where an author's variable has the name of one of these.
+    `framework` are those that a framework reads, made by its recipe: constants, which may refer to the pod's own, or
+    sources. Raises InvalidSpec where an author's variable has the name of one of all these.
     """
     variables = [
         _annotation("JOBSET_NAME", _JOBSET + "jobset-name"),
@@ -65,6 +68,7 @@ def environment(place: Place, where: Volumes, extra: Mapping[str, Any]) -> list[
     if where.checkpoint_dir is not None:
         variables.append(_annotation("JOBSET_STEPS_CHECKPOINT_KEY", CHECKPOINT_KEY))
         variables.append(_constant("JOBSET_STEPS_CHECKPOINT_DIR", where.checkpoint_dir))
+    variables += [_given(name, value) for name, value in (framework or {}).items()]
     own = {variable["name"] for variable in variables}
     if taken := sorted(own & set(extra)):
         raise InvalidSpec([Fault("env", "env-name", "the recipe sets these itself", taken, "another name")])
@@ -92,7 +96,7 @@ def _constant(name: str, value: Any) -> dict[str, Any]:
 
 
 def _given(name: str, value: Any) -> dict[str, Any]:
-    """A variable of the author's: a constant, an upstream output, or a source as in a manifest ({"secretKeyRef": ...})."""
+    """A variable by name: a constant, an upstream output, or a source as in a manifest ({"secretKeyRef": ...})."""
     if isinstance(value, Mapping) and set(value) != {"$hole"}:
         return {"name": name, "valueFrom": dict(value)}
     return _constant(name, value)

@@ -31,6 +31,9 @@ class Pods:
 
     image: Any
     env: Mapping[str, Any] = field(default_factory=dict)
+    """The author's variables."""
+    framework_env: Mapping[str, Any] = field(default_factory=dict)
+    """The variables that the framework reads."""
     volumes: Volumes = field(default_factory=Volumes)
     pod: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of the pod's spec, as in a manifest (nodeSelector, tolerations, serviceAccountName, ...)."""
@@ -101,7 +104,7 @@ def replicated_job(
         "name": CONTAINER,
         "image": pods.image,
         **under_entry(words),
-        "env": environment(place, pods.volumes, pods.env),
+        "env": environment(place, pods.volumes, pods.env, pods.framework_env),
         "ports": [{"name": "rendezvous", "containerPort": place.port}],
         **({"resources": dict(resources)} if resources else {}),
         **({"volumeMounts": list(pods.volumes.mounts)} if pods.volumes.mounts else {}),

@@ -45,7 +45,8 @@ def torchrun(
 ) -> JobSet | SpecTemplate:
     """A JobSet that runs one of `script`, `module`, `command` as nodes x nproc_per_node processes under torchrun.
 
-    - rendezvous: "static" gives pod i the group rank i and is the default; "c10d" leaves the ranks to torchrun.
+    - rendezvous: "static" gives pod i the group rank i and is the default; "c10d" leaves the ranks to torchrun. Either
+      way the first pod hosts it, and all pods must be there within 900 s of the first.
     - volumes: mount path -> "pvc://claim/sub/path", or a volume source as in a manifest. More than 64 MB of shared
       memory, which data loaders need: {"/dev/shm": {"emptyDir": {"medium": "Memory"}}}.
     - checkpoints: "pvc://claim/sub/path" or an object URI; the pods find this step's own directory in it in
@@ -82,6 +83,8 @@ def torchrun(
         "--nproc_per_node",
         text(nproc_per_node),
         "--max_restarts=0",
+        # How often an agent looks at its processes, in seconds: 5 in older versions, which a restart would wait for.
+        "--monitor_interval=0.1",
         f"--rdzv_backend={rendezvous}",
         "--rdzv_endpoint=$(JOBSET_STEPS_COORDINATOR):$(JOBSET_STEPS_PORT)",
         "--rdzv_id=$(JOBSET_NAME)-$(JOBSET_RESTART_ATTEMPT)",

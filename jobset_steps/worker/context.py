@@ -32,7 +32,10 @@ class Context:
     """One pod's place in the JobSet. Ranks, indexes and attempts count from 0."""
 
     rank: int
-    """Of this pod among all pods of the JobSet that train together, 0 to world_size - 1."""
+    """Of this pod among all pods of the JobSet that train together, 0 to world_size - 1.
+
+    Its place, or what a launcher that counts pods in an order of its own says (torchrun with c10d: GROUP_RANK).
+    """
     world_size: int
     """How many pods train together."""
     replicated_job: str
@@ -95,7 +98,8 @@ def context(environ: Mapping[str, str] | None = None) -> Context:
 
     job_index = number("JOBSET_STEPS_JOB_INDEX")
     index = number("JOB_COMPLETION_INDEX")
-    rank = number("JOBSET_STEPS_RANK_OFFSET") + job_index * number("JOBSET_STEPS_PODS_PER_JOB", 1) + index
+    place = number("JOBSET_STEPS_RANK_OFFSET") + job_index * number("JOBSET_STEPS_PODS_PER_JOB", 1) + index
+    rank = number("GROUP_RANK", place)
     world_size = number("JOBSET_STEPS_WORLD_SIZE")
     found = Context(
         rank=rank,

@@ -1,8 +1,8 @@
 """The first process of a training container: waits for the coordinator's name, runs the command, ends as it ended.
 
 Recipes put this very file into the pod (`python -c`), so that the image needs nothing of this package; that is why it
-imports only the standard library and keeps to what Python 3.8 understands. It never judges an exit code: it keeps the
-command's own, except that an end after SIGTERM is 143, never 0.
+imports only the standard library and keeps to what Python 3.8 understands. It never changes an exit code: it keeps the
+command's own, except that an end after SIGTERM is 143, never 0. One that others' failures give is told a little later.
 """
 
 from __future__ import annotations
@@ -23,6 +23,11 @@ TIMEOUT = 1800.0
 NO_COORDINATOR = 75
 """Exit code where the name never resolved: a new attempt may find it."""
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+AFTERMATH = (1, 128 + int(signal.SIGABRT))
+"""How a process ends whose peer is gone: an exception of Python's, or an abort of a collective library's."""
+LAG = 2.0
+"""Seconds that such an end is held back. The controllers see ends with up to a second's delay, and the first one decides:
+a fatal exit code, a kill for lack of memory or a lost node must not be taken for the crash of the pods around it."""
 
 
 def wait_for_name(
@@ -79,7 +84,12 @@ def run(command: list[str]) -> int:
             break
     if signal.SIGTERM in signalled:
         return 128 + int(signal.SIGTERM)
-    return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+    code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+    if code in AFTERMATH and os.environ.get("JOBSET_STEPS_WORLD_SIZE", "1") != "1":
+        end = time.monotonic() + LAG
+        while time.monotonic() < end and signal.SIGTERM not in signalled:
+            time.sleep(0.05)
+    return code
 
 
 def terminated(number: int, frame: FrameType | None) -> None:

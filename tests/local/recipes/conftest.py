@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -63,3 +67,30 @@ def logs_of(cluster: LocalCluster) -> dict[str, str]:
 @pytest.fixture
 def logs(cluster: LocalCluster) -> Callable[[], dict[str, str]]:
     return lambda: logs_of(cluster)
+
+
+TORCH = "import torch.distributed as d; raise SystemExit(not d.is_available() or not d.is_gloo_available())"
+
+
+@functools.cache
+def with_torch() -> str | None:
+    """An interpreter that has PyTorch with gloo: this one, the one named in JOBSET_STEPS_TORCH_PYTHON, or the system's."""
+    for python in (sys.executable, os.environ.get("JOBSET_STEPS_TORCH_PYTHON"), "/usr/bin/python3"):
+        if python and Path(python).exists():
+            done = subprocess.run([python, "-c", TORCH], capture_output=True)
+            if done.returncode == 0:
+                return python
+    return None
+
+
+@pytest.fixture
+def torch_env() -> dict[str, str]:
+    """What pods need in their environment so that their `python3` has PyTorch, and this project."""
+    python = with_torch()
+    if python is None:
+        pytest.skip(
+            "no interpreter with PyTorch here (apt-get install python3-torch, or JOBSET_STEPS_TORCH_PYTHON=...); "
+            "on the test cluster these trainings always run"
+        )
+    path = os.pathsep.join([str(Path(python).parent), os.environ.get("PATH", os.defpath)])
+    return {"PATH": path, "PYTHONPATH": str(Path(__file__).resolve().parents[3])}

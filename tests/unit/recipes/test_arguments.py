@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobset_steps import InvalidSpec, torchrun, xgboost
+from jobset_steps import InvalidSpec, ddp, torchrun, xgboost
 
 WRONG: dict[str, Any] = {
     "args": "--data /data",
@@ -22,8 +22,8 @@ WRONG: dict[str, Any] = {
 
 @pytest.mark.parametrize(
     ("recipe", "count"),
-    [(torchrun, {"nodes": 2}), (xgboost, {"workers": 2})],
-    ids=["torchrun", "xgboost"],
+    [(torchrun, {"nodes": 2}), (ddp, {"nodes": 2}), (xgboost, {"workers": 2})],
+    ids=["torchrun", "ddp", "xgboost"],
 )
 def test_every_wrong_argument_is_named_at_once(recipe: Any, count: dict[str, int]) -> None:
     with pytest.raises(InvalidSpec) as caught:
@@ -36,6 +36,8 @@ def test_a_count_is_a_whole_number_from_1_on(count: Any) -> None:
     for call in (
         lambda: torchrun("train", image="i", script="t.py", nodes=count),
         lambda: torchrun("train", image="i", script="t.py", nproc_per_node=count),
+        lambda: ddp("train", image="i", script="t.py", nodes=count),
+        lambda: ddp("train", image="i", script="t.py", nproc_per_node=count),
         lambda: xgboost("train", image="i", script="t.py", workers=count),
     ):
         with pytest.raises(InvalidSpec, match=r"nodes: |nproc_per_node: |workers: "):

@@ -2,7 +2,7 @@
 
 import json
 
-from jobset_steps.recipes import torchrun, xgboost
+from jobset_steps.recipes import ddp, torchrun, xgboost
 from jobset_steps.spec.jobset import FailurePolicy
 
 
@@ -23,6 +23,19 @@ def test_torchrun(golden):
         pod={"nodeSelector": {"accelerator": "a100"}},
     )
     golden("recipes/torchrun.yaml", jobset.to_yaml())
+
+
+def test_ddp(golden):
+    jobset = ddp(
+        "finetune",
+        module="finetune.train",
+        image="registry.example/train:1",
+        nodes=2,
+        nproc_per_node=4,
+        checkpoints="pvc://checkpoints/finetune",
+        failure_policy=FailurePolicy.resilient(max_restarts=3),
+    )
+    golden("recipes/ddp.yaml", jobset.to_yaml())
 
 
 def test_xgboost(golden):

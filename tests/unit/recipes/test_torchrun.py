@@ -55,6 +55,7 @@ def test_b12_the_attempt_is_in_the_rendezvous_id_and_torchrun_restarts_nothing()
             said = pod["args"].splitlines()
             assert f"--rdzv_id=train-1a2b3c4d-{attempt}" in said
             assert "--max_restarts=0" in said
+            assert "--monitor_interval=0.1" in said
             assert "--nnodes=2" in said
             assert f"--node_rank={rank}" in said
             assert "--rdzv_endpoint=train-1a2b3c4d-node-0-0.train-1a2b3c4d:29500" in said
@@ -76,7 +77,7 @@ def test_with_c10d_torchrun_gives_the_ranks():
 
 
 def test_what_travels_with_the_pod_is_changed_by_no_engine_on_the_way():
-    for name in ("entry.py", "torchrun.py"):
+    for name in ("entry.py", "processes.py", "torchrun.py"):
         source = (Path(jobset_steps.worker.__file__).parent / name).read_text()
 
         # Kubernetes expands $(X), Argo {{x}}, a template $hole{x}.

@@ -65,6 +65,14 @@ def test_of_several_processes_in_the_first_pod_one_is_the_leader():
     assert not context(first | {"LOCAL_RANK": "1"}).is_leader
 
 
+def test_a_launcher_that_counts_pods_in_its_own_order_is_believed():
+    # torchrun with c10d: the pod that came first has group rank 0, whatever its place
+    third = POD | {"JOBSET_STEPS_RANK_OFFSET": "0", "JOBSET_STEPS_JOB_INDEX": "0"}
+
+    assert context(third | {"GROUP_RANK": "0", "LOCAL_RANK": "0"}).is_leader
+    assert context(third | {"GROUP_RANK": "5"}).rank == 5
+
+
 def test_importing_it_costs_neither_pydantic_nor_yaml_nor_kubernetes():
     heavy = "pydantic yaml kubernetes re2 typer rich xgboost numpy"
 

@@ -3,6 +3,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,39 @@ def test_the_commands_own_exit_code_is_kept(code):
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, 137), (signal.SIGSEGV, 139)])
 def test_the_commands_signal_is_kept(number, code):
     assert entry(*python(f"import os; os.kill(os.getpid(), {int(number)})")).wait(20) == code
+
+
+def patient(*command, world):
+    """The entry of a pod of `world` pods, which holds an end back for longer than any test lasts."""
+    source = SOURCE.replace("LAG = 2.0", "LAG = 600.0")
+    environ = os.environ | {"JOBSET_STEPS_WORLD_SIZE": str(world)}
+    arguments = [sys.executable, "-c", source, "--", *command]
+    return subprocess.Popen(arguments, env=environ, text=True, stdout=subprocess.PIPE)
+
+
+@pytest.mark.parametrize(("code", "world"), [(0, 2), (65, 2), (137, 2), (1, 1)])
+def test_an_end_that_is_its_own_cause_is_told_at_once(code, world):
+    process = patient(*python(f"raise SystemExit({code})"), world=world)
+
+    process.communicate(timeout=20)
+    assert process.returncode == code
+
+
+@pytest.mark.parametrize("code", [1, 134])
+def test_an_end_that_a_lost_peer_gives_is_held_back_but_not_beyond_sigterm(code):
+    # Given a pod of two whose command ended as one does whose peer is gone
+    process = patient(*python(f"import os; print(os.getpid(), flush=True); os._exit({code})"), world=2)
+    command = Path(f"/proc/{process.stdout.readline().strip()}")
+    end = time.monotonic() + 20
+    while command.exists() and time.monotonic() < end:
+        time.sleep(0.01)
+
+    # When the set's restart ends it
+    process.terminate()
+
+    # Then it goes, with the command's exit code
+    process.communicate(timeout=20)
+    assert process.returncode == code
 
 
 SWALLOWS = """
