@@ -119,7 +119,7 @@ def wanted(bin_: Path, project: Path) -> tuple[Image, ...]:
             TORCH,
             (
                 tools,
-                Layer(_key([Path(torch.__file__)]), _write_torch),
+                Layer(_key([Path(torch.__file__)]), lambda tar: _write_torch(tar, project)),
                 Layer(_key(_all_files(code)), lambda tar: _copy_all(tar, code)),
             ),
             command=("python",),
@@ -189,13 +189,14 @@ def _write_python(layer: _Tar, packages: list[Path]) -> None:
         layer.link(f"usr/local/bin/{script.name}", str(script))
 
 
-def _write_torch(layer: _Tar) -> None:
-    """Debian's interpreter with PyTorch, and the names that a command line expects."""
+def _write_torch(layer: _Tar, project: Path) -> None:
+    """Debian's interpreter with PyTorch, which finds the project, and the names that a command line expects."""
     for path, name in torch.files(torch.root()):
         if path.is_symlink():
             layer.link(name, os.readlink(path))
         else:
             layer.file(name, path.read_bytes(), path.stat().st_mode & 0o777)
+    layer.file("usr/lib/python3/dist-packages/project.pth", f"{project}\n".encode(), 0o644)
     for name in ("python", "python3", "torchrun"):
         module = "-m torch.distributed.run " if name == "torchrun" else ""
         layer.file(f"usr/local/bin/{name}", f'#!/bin/sh\nexec /usr/bin/python3 {module}"$@"\n'.encode())
