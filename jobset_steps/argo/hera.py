@@ -34,6 +34,8 @@ warnings.filterwarnings("ignore", message=r"(?s).*Expected `Plugin`", category=U
 _NO_OUTCOME = Outcome.model_validate_json(DEFAULTS["outcome"]).model_dump_json(
     exclude_defaults=True, exclude={"message"}
 )
+# Outputs were seen to arrive within ten seconds of the pod's end.
+_LATE = "60s"
 
 
 class JobSetStep(Task, Step):
@@ -150,16 +152,21 @@ class JobSetStep(Task, Step):
         return self.get_artifact("report")
 
     def _output(self, name: str, default: str) -> str:
-        """An output with a default: Argo looks again and again, for ever, for an output that a lost pod never wrote."""
+        """An output with a default, as an expression (docs/decisions/0007).
+
+        Outputs of a failed pod arrive some seconds after its end, so the default is taken only when none came for a while;
+        until then Argo must look again, which it does for an error that says that something is missing. Of a pod that was
+        lost none ever come, and Argo would look for ever.
+        """
         if self._step.mode == "native" and name not in ("verdict", "restarts", "jobset"):
             message = "a resource template has no such output"
             raise InvalidSpec(
                 [Fault(f"{self.name}.{name}", "native-output", message, passes="mode launcher")]
             )
-        path = self._subtype
-        for part in (self.name, "outputs", "parameters"):
-            path = f"get({path}, '{part}') ?? {{}}"
-        return f"{{{{=get({path}, '{name}') ?? {literal(default)}}}}}"
+        node = f"get({self._subtype}, '{self.name}') ?? {{}}"
+        value = f"get(get(get({node}, 'outputs') ?? {{}}, 'parameters') ?? {{}}, '{name}')"
+        late = f"now() - date(get({node}, 'finishedAt')) > duration('{_LATE}')"
+        return f"{{{{={value} ?? ({late} ? {literal(default)} : nil /* the output is missing */)}}}}"
 
 
 def _model(made: dict[str, Any]) -> m.Template:

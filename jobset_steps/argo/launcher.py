@@ -26,8 +26,8 @@ __all__ = [
     "retry_strategy",
 ]
 
-REQUEST = "/tmp/jobset-steps/request.json"
-"""Where the launcher finds what it is asked for."""
+REQUEST = "/tmp/jobset-steps-request.json"
+"""Where the launcher finds what it is asked for: in no folder of its own, which would be root's."""
 
 OUTPUTS = "/tmp/jobset-steps/outputs"
 """The folder in which the launcher leaves its outputs, one file each."""
