@@ -33,6 +33,7 @@ done = 0
 if found[0] is not None:
     done = found[0].step
     model.load_state_dict(torch.load(found[0].path))
+start = done
 print(f"begins at step {done}, attempt {here.attempt}", flush=True)
 replica = DistributedDataParallel(model)
 optimizer = torch.optim.SGD(replica.parameters(), lr=0.1)
@@ -59,6 +60,6 @@ all_of_them = [torch.zeros_like(same) for _ in range(world)]
 dist.all_gather(all_of_them, same)
 assert all(torch.equal(one, same) for one in all_of_them)
 print(f"ends with step {STEPS}", flush=True)
-worker.report_metrics({"steps": STEPS, "world": world})
+worker.report_metrics({"steps": STEPS, "world": world, "resumed_from": start})
 dist.barrier()
 dist.destroy_process_group()

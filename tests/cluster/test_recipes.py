@@ -1,0 +1,105 @@
+"""Recipes on a real cluster: the frameworks themselves, in pods of their own, with crashes, restarts and resumed training."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobset_steps.outcome import Outcome, Verdict
+from jobset_steps.recipes import ddp, torchrun
+from jobset_steps.spec.check import check
+from jobset_steps.spec.jobset import FailurePolicy, JobSet
+from jobset_steps.spec.template import SpecTemplate
+from tests.cluster.conftest import ROOT, TORCH, Place
+from tests.cluster.steps import run_all
+from tests.cluster.test_demo import claimed
+
+SCRIPTS = ROOT / "tests" / "local" / "recipes"
+LATEST = os.environ.get("JOBSET_STEPS_TEST_SOURCE")
+"""A copy of the project to run in the pods instead of the one in the images, while writing tests."""
+
+
+@pytest.fixture
+def checkpoints(place: Place, tmp_path: Path) -> Iterator[Path]:
+    """A claim named `checkpoints`, and its folder."""
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    claimed(place, "checkpoints", folder)
+    yield folder
+    place.admin.call("DELETE", f"/api/v1/persistentvolumes/{place.name}-checkpoints")
+
+
+def tree(made: JobSet | SpecTemplate) -> dict[str, Any]:
+    """A recipe's JobSet as it is, but for images that no registry has."""
+    assert isinstance(made, JobSet)
+    assert check(made) == ()
+    data = made.to_dict()
+    for replicated in data["spec"]["replicatedJobs"]:
+        for container in replicated["template"]["spec"]["template"]["spec"]["containers"]:
+            container["imagePullPolicy"] = "Never"
+    return data
+
+
+def pods_see_this_project() -> dict[str, Any]:
+    """Environment and volumes with which a training finds `jobset_steps.worker`."""
+    volumes = {str(ROOT): {"hostPath": {"path": LATEST}}} if LATEST else {}
+    return {"env": {"PYTHONPATH": ROOT, "OMP_NUM_THREADS": 1}, "volumes": volumes}
+
+
+def run(place: Place, made: JobSet | SpecTemplate) -> Outcome:
+    """The outcome of one step."""
+    return run_all(place, {"r1": tree(made)})["r1"]
+
+
+WAYS: dict[str, dict[str, Any]] = {
+    "static": {"recipe": torchrun},
+    "c10d": {"recipe": torchrun, "rendezvous": "c10d"},
+    "ddp": {"recipe": ddp},
+}
+
+
+def pytorch(way: str, *args: Any) -> JobSet | SpecTemplate:
+    """Two pods of two processes each."""
+    options = dict(WAYS[way])
+    command = ["python3", "-c", (SCRIPTS / "ddp_train.py").read_text()]
+    made: JobSet | SpecTemplate = options.pop("recipe")(
+        "ddp",
+        image=TORCH,
+        command=command,
+        args=args,
+        nodes=2,
+        nproc_per_node=2,
+        checkpoints="pvc://checkpoints",
+        failure_policy=FailurePolicy.resilient(1),
+        **options,
+        **pods_see_this_project(),
+    )
+    return made
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_b12_pytorch_crashes_restarts_once_as_a_whole_and_resumes(
+    way: str, place: Place, checkpoints: Path
+) -> None:
+    outcome = run(place, pytorch(way, "--ends", 3))
+
+    assert outcome.verdict is Verdict.SUCCEEDED, outcome
+    assert (outcome.restarts.total, outcome.restarts.counted) == (1, 1)
+    assert outcome.metrics == {"steps": 6, "world": 4, "resumed_from": 3}
+    cause = outcome.attempts[0].cause
+    assert cause is not None
+    assert cause.exit_code == 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_pytorchs_fatal_exit_code_ends_it_at_once(way: str, place: Place, checkpoints: Path) -> None:
+    outcome = run(place, pytorch(way, "--ends", 3, "--code", 65))
+
+    assert (outcome.verdict, outcome.restarts.total) == (Verdict.FAILED, 0), outcome
+    cause = outcome.attempts[0].cause
+    assert cause is not None
+    assert (cause.exit_code, cause.index) == (65, 1)
