@@ -152,7 +152,7 @@ class JobSetStep(Task, Step):
         return self.get_artifact("report")
 
     def _output(self, name: str, default: str) -> str:
-        """An output with a default, as an expression (docs/decisions/0007).
+        """An output with a default, as an expression (docs/decisions/0008).
 
         Outputs of a failed pod arrive some seconds after its end, so the default is taken only when none came for a while;
         until then Argo must look again, which it does for an error that says that something is missing. Of a pod that was

@@ -56,7 +56,10 @@ def launcher_template(step: ArgoStep) -> dict[str, Any]:
         },
         "outputs": _outputs(step),
         "metadata": pod_metadata(),
-        "container": container(step, ["python", "-m", "jobset_steps.launch.argo", REQUEST, OUTPUTS]),
+        "container": {
+            **container(step, ["python", "-m", "jobset_steps.launch.argo", REQUEST, OUTPUTS]),
+            "env": _environment(),
+        },
         "podSpecPatch": pod_patch(step, grace),
     }
     if step.service_account:
@@ -87,17 +90,10 @@ def options(step: ArgoStep) -> dict[str, Any]:
 
 
 def container(step: ArgoStep, command: list[str]) -> dict[str, Any]:
-    """A container of ours: small, without rights on its node, and told where in the Workflow it stands."""
+    """A container of ours: small, and without rights on its node."""
     made: dict[str, Any] = {
         "image": step.image,
         "command": command,
-        "env": [
-            _field("POD_NAME", "metadata.name"),
-            _field("JOBSET_STEPS_POD_UID", "metadata.uid"),
-            _field("JOBSET_STEPS_NODE", "metadata.annotations['workflows.argoproj.io/node-name']"),
-            {"name": "JOBSET_STEPS_WORKFLOW", "value": "{{workflow.name}}"},
-            {"name": "JOBSET_STEPS_WORKFLOW_UID", "value": "{{workflow.uid}}"},
-        ],
         "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "256Mi"}},
         "securityContext": {
             "allowPrivilegeEscalation": False,
@@ -156,6 +152,17 @@ def _request(step: ArgoStep, grace: int) -> str:
     parts["options"] = safe_json(told)
     parts["grace"] = str(grace)
     return "{" + ",".join(f'"{key}":{text}' for key, text in parts.items()) + "}"
+
+
+def _environment() -> list[dict[str, Any]]:
+    """Where in the Workflow the launcher stands: its identity, known before anything is asked."""
+    return [
+        _field("POD_NAME", "metadata.name"),
+        _field("JOBSET_STEPS_POD_UID", "metadata.uid"),
+        _field("JOBSET_STEPS_NODE", "metadata.annotations['workflows.argoproj.io/node-name']"),
+        {"name": "JOBSET_STEPS_WORKFLOW", "value": "{{workflow.name}}"},
+        {"name": "JOBSET_STEPS_WORKFLOW_UID", "value": "{{workflow.uid}}"},
+    ]
 
 
 def _outputs(step: ArgoStep) -> dict[str, Any]:

@@ -25,7 +25,7 @@ _FREE_TEXT = re.compile(
     r"|(?:tasks|steps)\.[^.]+\.outputs\.result|item\.[^.]+"
 )
 # What Argo, Kubernetes or a YAML reader would take for its own.
-_BARE = re.compile(r"\{\{|[$\x7f-\x9f]")
+_BARE = re.compile(r"\{\{|[$\x7f]")
 # Known only inside the template, so no step could pass them.
 _INSIDE = ("pod.name", "node.name", "retries")
 
@@ -108,8 +108,11 @@ def literal(text: str) -> str:
 
 
 def safe_json(value: Any) -> str:
-    """JSON in which Argo finds no tag and Kubernetes nothing to expand. It reads back as the same value."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """JSON in which Argo finds no tag and Kubernetes nothing to expand. It reads back as the same value.
+
+    All of it is ASCII: YAML writers break long lines of other text in ways that Hera's does not put together again.
+    """
+    text = json.dumps(value, separators=(",", ":"))
     return _BARE.sub(lambda found: "".join(f"\\u{ord(character):04x}" for character in found[0]), text)
 
 
@@ -166,8 +169,4 @@ def _free(name: str, names: set[str]) -> str:
 def _plain(character: str) -> str:
     if character.isascii() and (character.isalnum() or character in " -_.,:;=/+*()<>|@#%&?!~^[]"):
         return character
-    units = character.encode("utf-16-be")
-    if len(units) > 2:
-        # The language has no surrogate pairs; such characters need no escape either.
-        return character
-    return f"\\u{int.from_bytes(units, 'big'):04x}"
+    return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else f"\\U{ord(character):08x}"

@@ -9,6 +9,8 @@ import base64
 from dataclasses import replace
 from typing import Any, Literal
 
+import yaml
+
 from jobset_steps.argo.exit_handler import EXIT, exit_templates
 from jobset_steps.argo.launcher import launcher_template
 from jobset_steps.argo.native import native_template
@@ -16,15 +18,16 @@ from jobset_steps.argo.parameters import Passed
 from jobset_steps.argo.plugin import plugin_template
 from jobset_steps.argo.step import ArgoStep
 
-__all__ = ["Kind", "document", "template"]
+__all__ = ["KINDS", "Kind", "document", "template", "to_yaml"]
 
 Kind = Literal["workflow", "template", "cluster-template"]
 
-_KINDS = {
+KINDS = {
     "workflow": "Workflow",
     "template": "WorkflowTemplate",
     "cluster-template": "ClusterWorkflowTemplate",
 }
+"""What the kind of a document is called in YAML."""
 
 
 def template(step: ArgoStep) -> dict[str, Any]:
@@ -51,7 +54,17 @@ def document(step: ArgoStep, kind: Kind = "workflow") -> dict[str, Any]:
     spec["templates"] = [template(alone), *exit_templates(step)]
     name = step.name.lower()
     meta = {"generateName": f"{name}-"} if kind == "workflow" else {"name": name}
-    return {"apiVersion": "argoproj.io/v1alpha1", "kind": _KINDS[kind], "metadata": meta, "spec": spec}
+    return {"apiVersion": "argoproj.io/v1alpha1", "kind": KINDS[kind], "metadata": meta, "spec": spec}
+
+
+def to_yaml(made: dict[str, Any]) -> str:
+    """A template or document as YAML, each text on a line of its own length."""
+
+    class Whole(yaml.SafeDumper):
+        """As SafeDumper writes it, whatever other libraries taught that one."""
+
+    Whole.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text))
+    return str(yaml.dump(made, Dumper=Whole, sort_keys=False, width=2**30))
 
 
 def _alone(value: Passed, kind: Kind, arguments: dict[str, dict[str, str]]) -> Passed:

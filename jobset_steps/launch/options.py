@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ from jobset_steps.supervisor.plan import OnFailure
 
 __all__ = ["read_spec", "settings"]
 
+_NOT_YAML = re.compile("[\x7f-\x9f\ufffe\uffff]")
 _OPTIONS = {"step", "slot", "on_failure", "budgets", "namespace", "waive"}
 
 
@@ -53,5 +55,9 @@ def read_spec(text: str) -> JobSet | SpecTemplate:
         data = None
     if isinstance(data, dict) and set(data) == {"tree", "holes"}:
         return SpecTemplate.from_json(text)
+    if isinstance(data, dict):
+        # A YAML reader takes the two halves of a character that JSON escaped for two, and refuses some that stand bare.
+        text = json.dumps(data, ensure_ascii=False)
+        text = _NOT_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     # A newline tells the reader that this is a document and not the name of a file.
     return load(text + "\n")
