@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from jobset_steps.kfp import jobset_step as jobset_step
     from jobset_steps.outcome import Outcome as Outcome
     from jobset_steps.outcome import Verdict as Verdict
+    from jobset_steps.recipes import Role as Role
     from jobset_steps.recipes import ddp as ddp
+    from jobset_steps.recipes import leader_workers as leader_workers
     from jobset_steps.recipes import torchrun as torchrun
     from jobset_steps.recipes import xgboost as xgboost
     from jobset_steps.spec.budgets import Budgets as Budgets
@@ -43,12 +45,14 @@ _HOME = {
     "JobSetStep": "argo.hera",
     "Outcome": "outcome",
     "ReplicatedJob": "spec.jobset",
+    "Role": "recipes",
     "SpecTemplate": "spec.template",
     "StepError": "errors",
     "SuccessPolicy": "spec.jobset",
     "Verdict": "outcome",
     "ddp": "recipes",
     "jobset_step": "kfp",
+    "leader_workers": "recipes",
     "torchrun": "recipes",
     "xgboost": "recipes",
 }

@@ -5,7 +5,8 @@ specs and nothing else: whatever they set can be read in the result, and changed
 """
 
 from jobset_steps.recipes.ddp import ddp
+from jobset_steps.recipes.leader_workers import Role, leader_workers
 from jobset_steps.recipes.torchrun import torchrun
 from jobset_steps.recipes.xgboost import xgboost
 
-__all__ = ["ddp", "torchrun", "xgboost"]
+__all__ = ["Role", "ddp", "leader_workers", "torchrun", "xgboost"]

@@ -37,7 +37,7 @@ def check_arguments(
         *_codes(fatal_exit_codes),
     ]
     if failure_policy is not None and not isinstance(failure_policy, FailurePolicy):
-        passes = "FailurePolicy(...) or FailurePolicy.resilient(max_restarts=3)"
+        passes = "FailurePolicy(...), FailurePolicy.resilient(3), .spot(...) or .fail_fast()"
         faults.append(Fault("failure_policy", "type", "must be a FailurePolicy", failure_policy, passes))
     if not _is_list(volume_claim_policies) or not all(
         isinstance(policy, VolumeClaimPolicy) for policy in volume_claim_policies

@@ -25,22 +25,35 @@ def jobset(
     queue: Any = None,
     failure_policy: FailurePolicy | None = None,
     volume_claim_policies: Sequence[VolumeClaimPolicy] = (),
+    succeeds_with: Sequence[str] = (),
+    annotations: Mapping[str, Any] | None = None,
 ) -> JobSet | SpecTemplate:
-    """The JobSet with its safe defaults. Raises InvalidSpec where its shape is wrong."""
+    """The JobSet with its safe defaults. Raises InvalidSpec where its shape is wrong.
+
+    `succeeds_with` names the replicated jobs that must succeed; all of them where none is named.
+    """
     spec: dict[str, Any] = {
         "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
-        "successPolicy": {"operator": "All"},
+        "successPolicy": {
+            "operator": "All",
+            **({"targetReplicatedJobs": list(succeeds_with)} if succeeds_with else {}),
+        },
         "replicatedJobs": list(replicated_jobs),
     }
     if failure_policy is not None:
         spec["failurePolicy"] = failure_policy.to_dict()
     if volume_claim_policies:
         spec["volumeClaimPolicies"] = [policy.to_dict() for policy in volume_claim_policies]
+    meta = {
+        "name": name,
+        **({"labels": {QUEUE: queue}} if queue is not None else {}),
+        **({"annotations": dict(annotations)} if annotations else {}),
+    }
     made = template_of(
         {
             "apiVersion": "jobset.x-k8s.io/v1alpha2",
             "kind": "JobSet",
-            "metadata": {"name": name, **({"labels": {QUEUE: queue}} if queue is not None else {})},
+            "metadata": meta,
             "spec": spec,
         }
     )

@@ -22,7 +22,8 @@ CONTAINER = "trainer"
 """The name of the container that trains."""
 PYTHON = "python3"
 
-_RECIPES_OWN = ("containers", "volumes")
+_POD, _CONTAINER = "containers volumes", "name image command args env resources volumeMounts"
+"""Fields that a recipe writes itself."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,11 @@ class Pods:
     volumes: Volumes = field(default_factory=Volumes)
     pod: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of the pod's spec, as in a manifest (nodeSelector, tolerations, serviceAccountName, ...)."""
+    container: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of the container (readinessProbe, securityContext, workingDir, ...)."""
     fatal_exit_codes: Sequence[int] = FATAL_EXIT_CODES
+    waits: bool = True
+    """Whether a pod starts its command only once the coordinator's name is known."""
 
 
 def program(
@@ -81,9 +86,10 @@ def source(name: str) -> str:
     return (Path(__file__).parent.parent / "worker" / name).read_text(encoding="utf-8")
 
 
-def under_entry(words: Sequence[Any]) -> dict[str, Any]:
+def under_entry(words: Sequence[Any], *, waits: bool = True) -> dict[str, Any]:
     """command and args that run `words` under the worker's entry: the image needs Python and nothing of this package."""
-    return {"command": [PYTHON, "-c", source("entry.py"), "--"], "args": list(words)}
+    how = [] if waits else ["--at-once"]
+    return {"command": [PYTHON, "-c", source("entry.py"), *how, "--"], "args": list(words)}
 
 
 def replicated_job(
@@ -96,18 +102,23 @@ def replicated_job(
     resources: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """`replicas` Jobs of `count` pods each, every pod with its own index, all started at once."""
-    if taken := sorted(set(pods.pod) & set(_RECIPES_OWN)):
-        message = "the recipe writes these fields itself"
-        passes = "image, command, env, resources and volumes have arguments of their own"
-        raise InvalidSpec([Fault("pod", "pod-field", message, taken, passes)])
+    for path, given, own in (("pod", pods.pod, _POD), ("container", pods.container, _CONTAINER)):
+        if taken := sorted(set(given) & set(own.split())):
+            message = "the recipe writes these fields itself"
+            passes = "image, command, env, resources and volumes have arguments of their own"
+            raise InvalidSpec([Fault(path, "pod-field", message, taken, passes)])
     container = {
         "name": CONTAINER,
         "image": pods.image,
-        **under_entry(words),
+        **under_entry(words, waits=pods.waits),
         "env": environment(place, pods.volumes, pods.env, pods.framework_env),
-        "ports": [{"name": "rendezvous", "containerPort": place.port}],
+        "ports": [
+            {"name": "rendezvous", "containerPort": place.port},
+            *(pods.container.get("ports") or ()),
+        ],
         **({"resources": dict(resources)} if resources else {}),
         **({"volumeMounts": list(pods.volumes.mounts)} if pods.volumes.mounts else {}),
+        **{field: value for field, value in pods.container.items() if field != "ports"},
     }
     spec = {
         "restartPolicy": "Never",

@@ -103,14 +103,16 @@ def say(text: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Entry: `[--] command arguments...`; returns the exit code."""
-    command = arguments[1:] if arguments[:1] == ["--"] else arguments
+    """Entry: `[--at-once] [--] command arguments...`; returns the exit code. At once: without the coordinator's name."""
+    at_once = arguments[:1] == ["--at-once"]
+    command = arguments[1:] if at_once else arguments
+    command = command[1:] if command[:1] == ["--"] else command
     if not command:
         say("a command is missing: python -m jobset_steps.worker -- command arguments...")
         return 64
     signal.signal(signal.SIGTERM, terminated)
     host = os.environ.get("JOBSET_STEPS_COORDINATOR")
-    if host:
+    if host and not at_once:
         try:
             wait_for_name(host)
         except TimeoutError as error:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+import yaml
 
+from jobset_steps.clusters.kubernetes.dry_run import refuse_what_could_never_run
 from jobset_steps.outcome import Outcome, Verdict
-from jobset_steps.recipes import ddp, torchrun
+from jobset_steps.recipes import Role, ddp, leader_workers, torchrun
 from jobset_steps.spec.check import check
 from jobset_steps.spec.jobset import FailurePolicy, JobSet
 from jobset_steps.spec.template import SpecTemplate
-from tests.cluster.conftest import ROOT, TORCH, Place
+from tests.cluster.conftest import PYTHON, ROOT, TORCH, Place
 from tests.cluster.steps import run_all
 from tests.cluster.test_demo import claimed
 
@@ -79,6 +81,50 @@ def pytorch(way: str, *args: Any) -> JobSet | SpecTemplate:
         **pods_see_this_project(),
     )
     return made
+
+
+def dry_run(place: Place, manifest: dict[str, Any]) -> None:
+    """Ask the server for the JobSet and for what its controllers would make. Raises ApiError."""
+    strict = {"dryRun": "All", "fieldValidation": "Strict"}
+    place.admin.call("POST", place.path("jobsets"), query=strict, body=manifest)
+    refuse_what_could_never_run(place.admin, place.name, manifest)
+
+
+def test_the_server_would_take_every_recipe_as_it_compiles(place: Place) -> None:
+    # Given what each recipe compiles to with about every argument that it has
+    manifests = sorted((ROOT / "tests" / "golden" / "recipes").glob("*.yaml"))
+    assert len(manifests) >= 4
+
+    for manifest in manifests:
+        dry_run(place, yaml.safe_load(manifest.read_text()))
+
+
+@pytest.mark.parametrize("first", ["leader", "workers"])
+def test_a_leaders_success_completes_the_set_whoever_was_first(
+    first: Literal["leader", "workers"], place: Place
+) -> None:
+    driver, actor = ((SCRIPTS / f"rl_{name}.py").read_text() for name in ("driver", "actor"))
+    made = leader_workers(
+        "rl",
+        leader=Role(image=PYTHON, command=["python3", "-c", driver], env={"CRASHES": 1}),
+        workers=Role(
+            image=PYTHON,
+            command=["python3", "-c", actor],
+            env={"FLAVOUR": "b"},
+            pod={"terminationGracePeriodSeconds": 1},
+        ),
+        count=2,
+        first=first,
+        succeeds_with="leader",
+        failure_policy=FailurePolicy.resilient(1),
+    )
+    outcome = run(place, made)
+
+    assert (outcome.verdict, outcome.restarts.total) == (Verdict.SUCCEEDED, 1), outcome
+    cause = outcome.attempts[0].cause
+    assert cause is not None
+    assert (cause.replicated_job, cause.exit_code) == ("leader", 3)
+    assert "heard actor-0-b actor-1-b" in cause.log_tail
 
 
 @pytest.mark.parametrize("way", WAYS)

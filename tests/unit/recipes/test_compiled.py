@@ -2,7 +2,7 @@
 
 import json
 
-from jobset_steps.recipes import ddp, torchrun, xgboost
+from jobset_steps.recipes import Role, ddp, leader_workers, torchrun, xgboost
 from jobset_steps.spec.jobset import FailurePolicy
 
 
@@ -48,6 +48,22 @@ def test_xgboost(golden):
         failure_policy=FailurePolicy.resilient(max_restarts=2),
     )
     golden("recipes/xgboost.yaml", jobset.to_yaml())
+
+
+def test_leader_workers(golden):
+    jobset = leader_workers(
+        "rl",
+        leader=Role(image="registry.example/driver:1", script="driver.py"),
+        workers=Role(
+            image="registry.example/actor:1",
+            module="actors.run",
+            container={"readinessProbe": {"tcpSocket": {"port": 7000}}},
+        ),
+        count=8,
+        first="workers",
+        succeeds_with="leader",
+    )
+    golden("recipes/leader-workers.yaml", jobset.to_yaml())
 
 
 def test_a_template(golden):

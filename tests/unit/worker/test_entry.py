@@ -200,6 +200,19 @@ def test_the_coordinators_name_is_waited_for_and_then_the_command_runs():
     assert process.returncode == 0
 
 
+def test_who_is_told_to_begin_at_once_waits_for_no_name():
+    done = subprocess.run(
+        [sys.executable, "-c", SOURCE, "--at-once", "--", *python("print('ran')")],
+        env=os.environ | {"JOBSET_STEPS_COORDINATOR": "nobody.invalid"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=20,
+    )
+
+    assert (done.stdout, done.returncode) == ("ran\n", 0)
+
+
 def test_a_command_that_is_not_there_is_named():
     process = entry("no-such-command", stderr=subprocess.PIPE)
 
