@@ -102,6 +102,7 @@ class Place:
             "jobsets": "/apis/jobset.x-k8s.io/v1alpha2",
             "jobs": "/apis/batch/v1",
             "workflows": "/apis/argoproj.io/v1alpha1",
+            "cronworkflows": "/apis/argoproj.io/v1alpha1",
             "localqueues": f"/apis/{KUEUE}",
             "workloads": f"/apis/{KUEUE}",
             "roles": f"/apis/{_RBAC}/v1",

@@ -110,7 +110,7 @@ def wanted(bin_: Path, project: Path) -> tuple[Image, ...]:
             PYTHON,
             (
                 tools,
-                Layer(_key(_all_files(packages)), lambda tar: _write_python(tar, packages)),
+                Layer(_key(_all_files(packages)), lambda tar: _write_python(tar, packages, project)),
                 Layer(_key(_all_files(code)), lambda tar: _copy_all(tar, code)),
             ),
             command=("python",),
@@ -172,8 +172,9 @@ def _copy_all(layer: _Tar, tops: Iterable[Path]) -> None:
         layer.copy(path)
 
 
-def _write_python(layer: _Tar, packages: list[Path]) -> None:
-    """This interpreter with its standard library and installed packages, at their own paths."""
+def _write_python(layer: _Tar, packages: list[Path], project: Path) -> None:
+    """This interpreter with its standard library and installed packages, at their own paths; it finds the project."""
+    layer.file(f"{sysconfig.get_path('purelib')}/testbed.pth", f"{project}\n".encode(), 0o644)
     interpreter = Path(sys.executable)
     for path in (interpreter, Path(sys.prefix) / "pyvenv.cfg", Path(os.path.realpath(interpreter))):
         layer.copy(path)
@@ -196,7 +197,7 @@ def _write_torch(layer: _Tar, project: Path) -> None:
             layer.link(name, os.readlink(path))
         else:
             layer.file(name, path.read_bytes(), path.stat().st_mode & 0o777)
-    layer.file("usr/lib/python3/dist-packages/project.pth", f"{project}\n".encode(), 0o644)
+    layer.file("usr/lib/python3/dist-packages/testbed.pth", f"{project}\n".encode(), 0o644)
     for name in ("python", "python3", "torchrun"):
         module = "-m torch.distributed.run " if name == "torchrun" else ""
         layer.file(f"usr/local/bin/{name}", f'#!/bin/sh\nexec /usr/bin/python3 {module}"$@"\n'.encode())
