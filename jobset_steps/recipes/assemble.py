@@ -10,6 +10,7 @@ from typing import Any
 
 from jobset_steps.spec.defaults import with_defaults
 from jobset_steps.spec.jobset import FailurePolicy, JobSet, VolumeClaimPolicy
+from jobset_steps.spec.resilience import FATAL_EXIT_CODES, pod_failure_policy
 from jobset_steps.spec.template import SpecTemplate, template_of
 
 __all__ = ["QUEUE", "jobset"]
@@ -24,6 +25,7 @@ def jobset(
     *,
     queue: Any = None,
     failure_policy: FailurePolicy | None = None,
+    fatal_exit_codes: Sequence[int] = FATAL_EXIT_CODES,
     volume_claim_policies: Sequence[VolumeClaimPolicy] = (),
     succeeds_with: Sequence[str] = (),
     annotations: Mapping[str, Any] | None = None,
@@ -32,6 +34,10 @@ def jobset(
 
     `succeeds_with` names the replicated jobs that must succeed; all of them where none is named.
     """
+    reclaimed = failure_policy is not None and failure_policy.tells_reclaimed
+    for replicated in replicated_jobs:
+        job = replicated["template"]["spec"]
+        job["podFailurePolicy"] = pod_failure_policy(fatal_exit_codes, reclaimed=reclaimed)
     spec: dict[str, Any] = {
         "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
         "successPolicy": {

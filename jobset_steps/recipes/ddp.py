@@ -76,7 +76,6 @@ def ddp(
         framework_env={"MASTER_ADDR": "$(JOBSET_STEPS_COORDINATOR)", "MASTER_PORT": "$(JOBSET_STEPS_PORT)"},
         volumes=mounted(volumes or {}, checkpoints, tuple(volume_claim_policies), name),
         pod=pod or {},
-        fatal_exit_codes=fatal_exit_codes,
     )
     started = [PYTHON, "-c", source("processes.py"), text(nproc_per_node), *words, *rest]
     return jobset(
@@ -84,5 +83,6 @@ def ddp(
         [replicated_job(pods, place, started, replicas=1, count=nodes, resources=resources)],
         queue=queue,
         failure_policy=failure_policy,
+        fatal_exit_codes=fatal_exit_codes,
         volume_claim_policies=volume_claim_policies,
     )

@@ -95,7 +95,6 @@ def leader_workers(
             volumes=mounted(role.volumes, checkpoints, tuple(volume_claim_policies), name),
             pod=role.pod,
             container=role.container,
-            fatal_exit_codes=fatal_exit_codes,
             # Workers that wait for a leader who waits for them to be ready would wait for ever.
             waits=not (of == WORKERS and first == WORKERS),
         )
@@ -121,6 +120,7 @@ def leader_workers(
         parts[::-1] if first == WORKERS else parts,
         queue=queue,
         failure_policy=failure_policy,
+        fatal_exit_codes=fatal_exit_codes,
         volume_claim_policies=volume_claim_policies,
         succeeds_with=[LEADER] if succeeds_with == LEADER else [],
     )

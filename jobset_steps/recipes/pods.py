@@ -14,7 +14,6 @@ from typing import Any
 from jobset_steps.recipes.environment import Place, environment, text
 from jobset_steps.recipes.volumes import Volumes
 from jobset_steps.spec.fault import Fault, InvalidSpec
-from jobset_steps.spec.resilience import FATAL_EXIT_CODES, pod_failure_policy
 
 __all__ = ["CONTAINER", "PYTHON", "Pods", "at_least_one", "program", "replicated_job", "source"]
 
@@ -40,7 +39,6 @@ class Pods:
     """Further fields of the pod's spec, as in a manifest (nodeSelector, tolerations, serviceAccountName, ...)."""
     container: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of the container (readinessProbe, securityContext, workingDir, ...)."""
-    fatal_exit_codes: Sequence[int] = FATAL_EXIT_CODES
     waits: bool = True
     """Whether a pod starts its command only once the coordinator's name is known."""
 
@@ -136,7 +134,6 @@ def replicated_job(
                 "completionMode": "Indexed",
                 "backoffLimit": 0,
                 "podReplacementPolicy": "Failed",
-                "podFailurePolicy": pod_failure_policy(tuple(pods.fatal_exit_codes)),
                 "template": {"spec": spec},
             }
         },

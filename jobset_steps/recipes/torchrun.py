@@ -103,12 +103,12 @@ def torchrun(
         env=env or {},
         volumes=mounted(volumes or {}, checkpoints, tuple(volume_claim_policies), name),
         pod=pod or {},
-        fatal_exit_codes=fatal_exit_codes,
     )
     return jobset(
         name,
         [replicated_job(pods, place, [*agent, *words, *rest], replicas=1, count=nodes, resources=resources)],
         queue=queue,
         failure_policy=failure_policy,
+        fatal_exit_codes=fatal_exit_codes,
         volume_claim_policies=volume_claim_policies,
     )

@@ -71,7 +71,6 @@ def xgboost(
         env=env or {},
         volumes=mounted(volumes or {}, checkpoints, tuple(volume_claim_policies), name),
         pod=pod or {},
-        fatal_exit_codes=fatal_exit_codes,
     )
 
     def part(role: str, offset: int, replicas: Any, needs: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -90,5 +89,6 @@ def xgboost(
         [part(LEADER, 0, 1, leader_resources or resources), part(WORKERS, 1, workers, resources)],
         queue=queue,
         failure_policy=failure_policy,
+        fatal_exit_codes=fatal_exit_codes,
         volume_claim_policies=volume_claim_policies,
     )

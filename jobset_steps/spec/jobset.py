@@ -15,6 +15,7 @@ from jobset_steps.spec.fault import InvalidSpec
 from jobset_steps.spec.job import JobTemplate, plain
 from jobset_steps.spec.model import Bool, Int, Int32, Labels, Model, Str, Texts
 from jobset_steps.spec.parse import shape_faults
+from jobset_steps.spec.resilience import TERMINATED
 
 __all__ = [
     "Coordinator",
@@ -35,6 +36,7 @@ __all__ = [
 # How the Job controller words the end of a Job by its podFailurePolicy (Kubernetes 1.34).
 DISRUPTED = "has condition DisruptionTarget matching FailJob rule"
 FATAL = "failed with exit code [0-9]+ matching FailJob rule"
+RECLAIMED = f"failed with exit code {TERMINATED} matching FailJob rule"
 
 
 class Metadata(Model):
@@ -111,25 +113,51 @@ class FailurePolicy(Model):
         Needs the child Jobs to fail by the rules of `spec.resilience.pod_failure_policy`, which the recipes set: both
         ends of a Job have the reason PodFailurePolicy, so they are told apart by message.
         """
-        by_policy, matching = ("PodFailurePolicy",), "onJobFailureMessagePatterns"
-        disrupted = {matching: (DISRUPTED,), "onJobFailureReasons": by_policy}
-        fatal = {matching: (FATAL,), "onJobFailureReasons": by_policy}
-        return cls.model_validate(
-            {
-                "maxRestarts": max_restarts,
-                "rules": (
-                    {"name": "disruption", "action": "RestartJobSetAndIgnoreMaxRestarts", **disrupted},
-                    {"name": "fatalExitCode", "action": "FailJobSet", **fatal},
-                ),
-            }
+        return cls._of(
+            max_restarts,
+            _by_message("disruption", "RestartJobSetAndIgnoreMaxRestarts", DISRUPTED),
+            _by_message("fatalExitCode", "FailJobSet", FATAL),
+        )
+
+    @classmethod
+    def spot(cls, max_restarts: int = 10) -> FailurePolicy:
+        """For machines that may be taken away: as `resilient`, but an end by SIGTERM restarts for free as well.
+
+        A machine that shuts down may end its containers before anybody says that the pod is disrupted: exit code 143 is
+        all there is to see. One that is gone without notice is seen first by the pods around it, which crash; that is why
+        more counted restarts are allowed. Needs `spec.resilience.pod_failure_policy(reclaimed=True)` in the child Jobs,
+        which the recipes set with this policy. Keep checkpoints close together: a notice is 15 to 120 seconds.
+        """
+        return cls._of(
+            max_restarts,
+            _by_message("disruption", "RestartJobSetAndIgnoreMaxRestarts", DISRUPTED),
+            _by_message("reclaimed", "RestartJobSetAndIgnoreMaxRestarts", RECLAIMED),
+            _by_message("fatalExitCode", "FailJobSet", FATAL),
         )
 
     @classmethod
     def fail_fast(cls) -> FailurePolicy:
         """The first failure ends the JobSet, whatever it was."""
-        return cls.model_validate(
-            {"maxRestarts": 0, "rules": ({"name": "failFast", "action": "FailJobSet"},)}
-        )
+        return cls._of(0, {"name": "failFast", "action": "FailJobSet"})
+
+    @property
+    def tells_reclaimed(self) -> bool:
+        """Whether a rule of it answers an end by SIGTERM, told apart by the words of `RECLAIMED`."""
+        return any(RECLAIMED in rule.on_job_failure_message_patterns for rule in self.rules)
+
+    @classmethod
+    def _of(cls, max_restarts: int, *rules: dict[str, Any]) -> FailurePolicy:
+        return cls.model_validate({"maxRestarts": max_restarts, "rules": rules})
+
+
+def _by_message(name: str, action: str, pattern: str) -> dict[str, Any]:
+    """A rule for child Jobs that their podFailurePolicy ended, in the words of `pattern`."""
+    return {
+        "name": name,
+        "action": action,
+        "onJobFailureReasons": ("PodFailurePolicy",),
+        "onJobFailureMessagePatterns": (pattern,),
+    }
 
 
 class StartupPolicy(Model):

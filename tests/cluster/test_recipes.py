@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,13 +11,15 @@ import pytest
 import yaml
 
 from jobset_steps.clusters.kubernetes.dry_run import refuse_what_could_never_run
+from jobset_steps.launch import plan_of
 from jobset_steps.outcome import Outcome, Verdict
 from jobset_steps.recipes import Role, ddp, leader_workers, torchrun
+from jobset_steps.runner import Hooks, Runner
 from jobset_steps.spec.check import check
 from jobset_steps.spec.jobset import FailurePolicy, JobSet
 from jobset_steps.spec.template import SpecTemplate
 from tests.cluster.conftest import PYTHON, ROOT, TORCH, Place
-from tests.cluster.steps import run_all
+from tests.cluster.steps import request, run_all
 from tests.cluster.test_demo import claimed
 
 SCRIPTS = ROOT / "tests" / "local" / "recipes"
@@ -149,3 +151,64 @@ def test_pytorchs_fatal_exit_code_ends_it_at_once(way: str, place: Place, checkp
     cause = outcome.attempts[0].cause
     assert cause is not None
     assert (cause.exit_code, cause.index) == (65, 1)
+
+
+POLICIES = {
+    "resilient": FailurePolicy.resilient(),
+    "spot": FailurePolicy.spot(),
+    "fail_fast": FailurePolicy.fail_fast(),
+}
+FREE, COUNTED, FAILED = (Verdict.SUCCEEDED, 1, 0), (Verdict.SUCCEEDED, 1, 1), (Verdict.FAILED, 0, 0)
+# policy -> failure -> (verdict, restarts, restarts that count)
+ANSWERS = {
+    "resilient": {"1": COUNTED, "65": FAILED, "SIGKILL": COUNTED, "SIGTERM": COUNTED, "taken": FREE},
+    "spot": {"1": COUNTED, "65": FAILED, "SIGKILL": COUNTED, "SIGTERM": FREE, "taken": FREE},
+    "fail_fast": dict.fromkeys(("1", "65", "SIGKILL", "SIGTERM", "taken"), FAILED),
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_c8_what_a_failure_policy_makes_of_each_failure(policy: str, place: Place) -> None:
+    # Given a training for each failure, each with a pod that fails in the first attempt or is evicted
+    script = (SCRIPTS / "fails_once.py").read_text()
+    cluster = place.cluster()
+    runner = Runner(cluster)
+    handles = {}
+    for failure in ANSWERS[policy]:
+        made = ddp(
+            "train",
+            image=PYTHON,
+            command=["python3", "-c", script],
+            args=[failure],
+            nodes=2,
+            failure_policy=POLICIES[policy],
+            pod={"terminationGracePeriodSeconds": 1},
+        )
+        seen = evicting_one(place) if failure == "taken" else lambda state: None
+        hooks = Hooks(deliver=lambda _: None, seen=seen)
+        handles[failure] = runner.add(plan_of(request(tree(made), place, run=failure)), hooks)
+
+    runner.run_all()
+    runner.close()
+    cluster.close()
+
+    outcomes = {failure: handle.outcome for failure, handle in handles.items()}
+    answers = {
+        failure: outcome and (outcome.verdict, outcome.restarts.total, outcome.restarts.counted)
+        for failure, outcome in outcomes.items()
+    }
+    assert answers == ANSWERS[policy], outcomes
+
+
+def evicting_one(place: Place) -> Callable[[Any], None]:
+    """Evicts one pod of a step through the API, once all its pods run."""
+    evicted: list[str] = []
+
+    def look(state: Any) -> None:
+        ready = [pod.name for pod in state.view.pods if pod.ready] if state.view else []
+        if len(ready) == 2 and not evicted:
+            evicted.append(ready[1])
+            body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": ready[1]}}
+            place.admin.call("POST", place.path(f"pods/{ready[1]}/eviction"), body=body)
+
+    return look

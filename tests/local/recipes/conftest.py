@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,16 @@ def logs_of(cluster: LocalCluster) -> dict[str, str]:
 @pytest.fixture
 def logs(cluster: LocalCluster) -> Callable[[], dict[str, str]]:
     return lambda: logs_of(cluster)
+
+
+@pytest.fixture
+def later() -> Iterator[Callable[[Callable[[], None]], None]]:
+    """`later(what)`: do it beside the test, which waits for its end; what it raises fails the test."""
+    with ThreadPoolExecutor() as pool:
+        begun: list[Future[None]] = []
+        yield lambda what: begun.append(pool.submit(what))
+        for one in begun:
+            one.result()
 
 
 TORCH = "import torch.distributed as d; raise SystemExit(not d.is_available() or not d.is_gloo_available())"

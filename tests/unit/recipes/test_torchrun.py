@@ -197,6 +197,14 @@ def test_c8_a_pod_that_is_taken_away_fails_its_job_before_its_exit_code_is_judge
     assert (job.backoff_limit, job.pod_replacement_policy) == (0, "Failed")
 
 
+def test_on_spot_machines_an_end_by_sigterm_is_told_apart_from_fatal_codes():
+    jobset = train(failure_policy=FailurePolicy.spot(), fatal_exit_codes=[17])
+
+    rules = jobset.spec.replicated_jobs[0].template.spec.pod_failure_policy.rules
+    assert [rule.on_exit_codes.values for rule in rules[1:]] == [(143,), (17,)]
+    assert check(jobset) == ()
+
+
 def test_the_authors_environment_comes_last_and_may_refer_to_the_pods_own():
     jobset = train(
         nodes=2,
