@@ -62,7 +62,8 @@ class _Broken:
 
 # A handle with None says that its newest View waits to be taken.
 Item = tuple["Handle", Input | _Broken | None]
-Inputs = SimpleQueue[Item]
+# None alone wakes the loop.
+Inputs = SimpleQueue[Item | None]
 
 
 class Clock(Protocol):
@@ -72,7 +73,7 @@ class Clock(Protocol):
         """POSIX seconds."""
 
     def next(self, inputs: Inputs, until: float | None) -> Item | None:
-        """The next input, or None once it is `until` (None: wait for an input however long it takes)."""
+        """The next input, or None once it is `until` (None: wait for an input however long it takes) or was woken."""
 
 
 class WallClock:
@@ -141,7 +142,7 @@ class Hooks:
 
 
 class Runner:
-    """Drives steps over one cluster. Not thread-safe but for `Handle.end`; `run_all` is the loop."""
+    """Drives steps over one cluster. `run_all` or `run_until` is the loop; `add` and `Handle.end` may be called by any thread."""
 
     def __init__(
         self, cluster: Cluster, *, clock: Clock | None = None, executor: Executor | None = None
@@ -170,7 +171,18 @@ class Runner:
 
     def run_all(self) -> None:
         """Until every step that was added is over."""
-        while self._live:
+        self._loop(lambda: not self._live)
+
+    def run_until(self, stopped: threading.Event) -> None:
+        """Until `stopped` is set and `wake` called, however many steps come and go meanwhile."""
+        self._loop(stopped.is_set)
+
+    def wake(self) -> None:
+        """Let `run_until` look whether it is to stop."""
+        self._inputs.put(None)
+
+    def _loop(self, over: Callable[[], bool]) -> None:
+        while not over():
             item = self._clock.next(self._inputs, self._wakes[0][0] if self._wakes else None)
             if item is not None:
                 self._feed(*item)

@@ -16,6 +16,7 @@ import typer
 from jobset_steps.cli.explain import explain
 from jobset_steps.cli.render import render
 from jobset_steps.cli.run import run
+from jobset_steps.cli.serve import serve
 from jobset_steps.cli.sweep import sweep
 from jobset_steps.cli.validate import validate
 from jobset_steps.errors import StepError
@@ -36,7 +37,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (run, validate, render, explain, sweep):
+for command in (run, validate, render, explain, sweep, serve):
     app.command()(command)
 
 

@@ -18,6 +18,7 @@ from jobset_steps.clusters.kubernetes.follow import Follower
 from jobset_steps.clusters.kubernetes.kinds import JOBS, JOBSET_NAME, JOBSETS, PODS, Kind
 from jobset_steps.clusters.kubernetes.launcher_pod import LauncherPodHost
 from jobset_steps.clusters.kubernetes.views import event_view, log_tail
+from jobset_steps.clusters.kubernetes.workflows import Read, WorkflowWatch, read_workflow
 from jobset_steps.errors import ApiError
 from jobset_steps.observed import LogTail, View
 from jobset_steps.supervisor.plan import Owner
@@ -52,6 +53,14 @@ class KubernetesCluster:
     def launcher_pod(self, pod: str | None = None, *, owner: Owner | None = None) -> LauncherPodHost:
         """The pod that this process runs in, by name (None: $POD_NAME, else the host name), and its Workflow if known."""
         return LauncherPodHost(self._client, time.time, pod, owner)
+
+    def follow_workflow(self, name: str, heard: Callable[[Read], None]) -> Subscription:
+        """Call `heard`, from a thread of its own, with an Argo Workflow of this namespace now and at every change."""
+        return WorkflowWatch(self._client, self.namespace, name, heard)
+
+    def read_workflow(self, name: str) -> Read:
+        """An Argo Workflow of this namespace, read afresh. Raises ApiError."""
+        return read_workflow(self._client, self.namespace, name)
 
     def load(self, digest: str) -> Stored | None:
         """See Cluster.load."""
