@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from jobset_steps.argo.launcher import container, pod_metadata, pod_patch
-from jobset_steps.argo.native import WORKFLOW_LABEL
 from jobset_steps.argo.step import ArgoStep
+from jobset_steps.spec.naming import RUN
 
 __all__ = ["EXIT", "SWEEP", "exit_templates"]
 
@@ -20,6 +20,12 @@ EXIT = "jobset-steps-exit"
 SWEEP = "jobset-steps-sweep"
 """The template that deletes what is left; for an exit handler of one's own."""
 
+# A Workflow that succeeded leaves nothing, and a pod would lengthen every run by seconds.
+_WHEN_FAILED = "{{workflow.status}} != Succeeded"
+# What kubectl deletes it deletes whether it has ended or not, and with it the trace of a failed training: so it does only
+# where a waiter was ended or lost, which Argo tells in these words.
+_LEFT = "Stopped with strategy|deadline|pod deleted|No more retries"
+_WHEN_LEFT = f"{{{{=workflow.failures matches '{_LEFT}' ? 'left' : 'none'}}}} == left"
 _GRACE = 30
 
 
@@ -29,9 +35,7 @@ def exit_templates(step: ArgoStep) -> tuple[dict[str, Any], dict[str, Any]]:
     sweep = _delete() if native else _sweep(step)
     if step.service_account:
         sweep["serviceAccountName"] = step.service_account
-    # A Workflow that succeeded leaves nothing, and a pod would lengthen every run by seconds.
-    when = "{{workflow.status}} != Succeeded"
-    call = {"name": "sweep", "template": sweep["name"], "when": when}
+    call = {"name": "sweep", "template": SWEEP, "when": _WHEN_LEFT if native else _WHEN_FAILED}
     return {"name": EXIT, "steps": [[call]]}, sweep
 
 
@@ -56,7 +60,7 @@ def _delete() -> dict[str, Any]:
     flags = [
         "jobsets.jobset.x-k8s.io",
         "--selector",
-        f"{WORKFLOW_LABEL}={{{{workflow.name}}}}",
+        f"{RUN}={{{{workflow.uid}}}}",
         "--wait=false",
     ]
     return {

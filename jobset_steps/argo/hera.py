@@ -192,13 +192,13 @@ def _added(workflow: Workflow, model: m.Template) -> m.Template:
 def _add_exit_handler(workflow: Workflow, step: ArgoStep) -> None:
     """The exit handler, once. Where the Workflow has one of its own, that one can call the sweep template."""
     handler, sweep = exit_templates(step)
-    taken = {each.name: each for each in workflow.templates}
-    if SWEEP not in taken:
+    at = {each.name: place for place, each in enumerate(workflow.templates)}
+    if SWEEP not in at:
         workflow._add_sub(_model(handler))
         workflow._add_sub(_model(sweep))
-    elif step.mode != "native" and getattr(taken[SWEEP], "resource", None) is not None:
+    elif step.mode != "native" and getattr(workflow.templates[at[SWEEP]], "resource", None) is not None:
         # What launchers made is found by a launcher's sweep, and so is what native steps made; not the other way round.
-        workflow.templates[workflow.templates.index(taken[SWEEP])] = _model(sweep)
+        workflow.templates[at[EXIT]], workflow.templates[at[SWEEP]] = _model(handler), _model(sweep)
     if workflow.on_exit is None:
         workflow.on_exit = EXIT
 

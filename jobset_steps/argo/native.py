@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobset_steps.argo.launcher import inputs, pod_metadata
-from jobset_steps.argo.parameters import Passed, embedded, safe_json
+from jobset_steps.argo.parameters import Passed, embedded, literal, safe_json
 from jobset_steps.argo.step import ArgoStep
 from jobset_steps.spec import spec_hash
 from jobset_steps.spec.defaults import with_defaults
@@ -31,17 +31,15 @@ from jobset_steps.spec.naming import (
 )
 from jobset_steps.spec.template import SpecTemplate
 
-__all__ = ["WORKFLOW_LABEL", "native_template"]
-
-WORKFLOW_LABEL = "workflows.argoproj.io/workflow"
-"""By this label on the JobSet the exit handler finds what belongs to a run."""
+__all__ = ["native_template"]
 
 # Of Workflow and node: the same for each retry of the node, another for each loop item and each run.
 _SHA = "sprig.sha256sum(workflow.uid + node.name)"
 _RUN = "workflow.name + '-' + sprig.trunc(8, workflow.uid)"
 _STEP = "trimPrefix(trimPrefix(node.name, workflow.name), '.')"
-# Failures that come back the same: the training's own, and what the server refuses.
-_FINAL = "failure condition|has been deleted|denied the request|is invalid|forbidden"
+_ASTRAL = re.compile("([\U00010000-\U0010ffff]+)")
+# Failures that come back the same: the training's own, a deadline, and what the server refuses.
+_FINAL = "failure condition|has been deleted|deadline|denied the request|is invalid|BadRequest|forbidden"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +118,9 @@ def _manifest(step: ArgoStep) -> str:
         namespace="",
         labels={
             IDENTITY: token(_Computed(f"sprig.trunc(10, {_SHA})")),
-            WORKFLOW_LABEL: token(_Computed("workflow.name")),
+            # By this the exit handler finds what belongs to a run. Not by Argo's own label: it would take pods that have it
+            # for its own.
+            RUN: token(_Computed("workflow.uid")),
         },
         annotations={
             RUN: token(_Computed(_RUN)),
@@ -161,7 +161,7 @@ def _json(node: Any, tokens: re.Pattern[str], stands: Mapping[str, Passed | _Com
         return "{" + ",".join(items) + "}"
     if isinstance(node, list):
         return "[" + ",".join(_json(item, tokens, stands) for item in node) + "]"
-    if not isinstance(node, str) or not tokens.search(node):
+    if not isinstance(node, str):
         return safe_json(node)
     parts = [stands.get(part, part) for part in tokens.split(node) if part]
     if any(isinstance(part, Passed) or (isinstance(part, _Computed) and part.free) for part in parts):
@@ -171,4 +171,10 @@ def _json(node: Any, tokens: re.Pattern[str], stands: Mapping[str, Passed | _Com
 
 
 def _plain(part: str | Passed | _Computed) -> str:
-    return safe_json(part)[1:-1] if isinstance(part, str) else f"{{{{={part.expression}}}}}"
+    if not isinstance(part, str):
+        return f"{{{{={part.expression}}}}}"
+    # Argo's validation reads the manifest as YAML, which has no pairs of escapes as JSON has.
+    return "".join(
+        f"{{{{={literal(piece)}}}}}" if _ASTRAL.match(piece) else safe_json(piece)[1:-1]
+        for piece in _ASTRAL.split(part)
+    )

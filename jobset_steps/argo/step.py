@@ -5,6 +5,7 @@ It decides what each mode can carry, never how a template looks: that is the mod
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -29,6 +30,8 @@ Mode = Literal["native", "launcher", "plugin"]
 
 _NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9]{0,127}")
 _ONE_TAG = re.compile(r"\s*\{\{[^{}]*\}\}\s*")
+# Control characters that YAML cannot hold, not even escaped by whoever sends it: JSON writers leave them bare.
+_UNREADABLE = re.compile("[\\x7f-\\x84\\x86-\\x9f]")
 _OTHER_NAMESPACE = "other-namespace"
 
 
@@ -192,6 +195,9 @@ def _native_faults(step: ArgoStep) -> Iterator[Fault]:
                 message = "a resource template carries text alone into a manifest"
                 yield Fault(hole.name, "native-parameter", message, hole.type, other)
     tree: Any = step.spec.tree if isinstance(step.spec, SpecTemplate) else step.spec.to_dict()
+    if bare := _UNREADABLE.search(json.dumps(tree, ensure_ascii=False)):
+        message = "the API server reads what is applied as YAML, which cannot hold this character"
+        yield Fault("", "native-character", message, bare[0], other)
     if (tree.get("spec") or {}).get("suspend"):
         message = "a resource template that comes back would suspend the training again"
         yield Fault("spec.suspend", "native-suspend", message, True, f"{other}, or a queue-name label")

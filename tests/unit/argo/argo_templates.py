@@ -11,7 +11,7 @@ from tests.unit.spec.examples import container, job, jobset, pod, replicated
 
 __all__ = ["NASTY", "argued", "read_back", "resolved"]
 
-NASTY = "echo \"a: {{b}}\n'c'\" }}{{workflow.name}} $$ $(HOME) ${X} \\ \t\x7f é 😀 <>&"
+NASTY = "echo \"a: {{b}}\n'c'\" }}{{workflow.name}} $$ $(HOME) ${X} \\ \t\x01 é 😀 <>&"
 """Text in which everything on the way finds something to replace."""
 
 

@@ -48,7 +48,7 @@ def test_a12_the_manifest_is_one_json_object() -> None:
 def test_a2_a_waiter_that_comes_back_finds_its_jobset() -> None:
     step = template(argo_step(argued(), mode="native"))
     assert (step["resource"]["action"], step["resource"]["flags"]) == ("apply", ["--server-side"])
-    name = json.loads(step["resource"]["manifest"])["metadata"]["name"]
+    (name,) = re.findall(r'"metadata":\{"name":"(.*?)"', step["resource"]["manifest"])
     assert "retries" not in name
     assert "pod.name" not in name
     assert "workflow.uid + node.name" in name
@@ -68,6 +68,12 @@ def test_a_native_name_leaves_room_for_its_digits() -> None:
     _, made = manifest(argo_step(changed(long, "metadata.name", "a" * 40), mode="native"))
     whole = made["metadata"]["name"].replace("computed", "0" * 8)
     assert len(whole) + len("-workers-0-0-abcde") <= 63
+
+
+def test_argo_does_not_take_the_pods_of_a_native_jobset_for_its_own() -> None:
+    text, made = manifest(argo_step(argued(), mode="native"))
+    assert "workflows.argoproj.io/" not in text
+    assert "jobset-steps/run" in made["metadata"]["labels"]
 
 
 def test_references_of_a_native_jobset_to_itself_follow_its_name() -> None:
@@ -91,6 +97,11 @@ def test_native_refuses_at_once_all_that_it_cannot_carry() -> None:
         *("native-branch", "native-budget", "native-budget", "native-budget"),
         *("native-parameter", "native-report", "native-slot", "native-suspend"),
     ]
+
+
+def test_native_refuses_characters_that_yaml_cannot_hold() -> None:
+    assert refused(argued("\x7f"), mode="native") == ["native-character"]
+    assert argo_step(argued("\x7f é 😀 \x85"), mode="launcher")
 
 
 def test_a_native_step_waits_for_queue_and_run_together_and_not_for_ever() -> None:
@@ -183,11 +194,22 @@ def test_faults_of_the_spec_and_of_the_options_come_together() -> None:
 
 
 def test_the_exit_handler_costs_nothing_where_the_workflow_succeeded() -> None:
-    for mode in ("native", "launcher", "plugin"):
+    for mode in ("launcher", "plugin"):
         handler, sweep = exit_templates(argo_step(argued(), mode=mode))
         ((call,),) = handler["steps"]
         assert call["when"] == "{{workflow.status}} != Succeeded"
         assert call["template"] == sweep["name"]
+
+
+def test_without_us_on_the_cluster_the_exit_handler_deletes_only_where_a_waiter_was_ended_or_lost() -> None:
+    handler, sweep = exit_templates(argo_step(argued(), mode="native"))
+    ((call,),) = handler["steps"]
+    (words,) = re.findall(r"matches '(.*?)'", call["when"])
+    assert re.search(words, "Stopped with strategy 'Stop'")
+    assert re.search(words, "retry exceeded workflow deadline 2026-12-01")
+    assert not re.search(words, "failure condition '{status.terminalState == [Failed]}' evaluated true")
+    assert sweep["resource"]["action"] == "delete"
+    assert "container" not in sweep
 
 
 def test_a_workflow_takes_what_its_step_needs_as_arguments() -> None:
