@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from jobset_steps.outcome import Verdict as Verdict
     from jobset_steps.recipes import Role as Role
     from jobset_steps.recipes import ddp as ddp
+    from jobset_steps.recipes import jax as jax
     from jobset_steps.recipes import leader_workers as leader_workers
+    from jobset_steps.recipes import presets as presets
     from jobset_steps.recipes import torchrun as torchrun
     from jobset_steps.recipes import xgboost as xgboost
     from jobset_steps.spec.budgets import Budgets as Budgets
@@ -52,7 +54,9 @@ _HOME = {
     "Verdict": "outcome",
     "ddp": "recipes",
     "jobset_step": "kfp",
+    "jax": "recipes",
     "leader_workers": "recipes",
+    "presets": "recipes",
     "torchrun": "recipes",
     "xgboost": "recipes",
 }

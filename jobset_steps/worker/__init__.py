@@ -7,6 +7,7 @@ says is in the environment too, which the recipes write: code that reads the env
 from jobset_steps.worker.checkpoints import Checkpoint, Checkpoints, newest_complete_checkpoint
 from jobset_steps.worker.context import Context, MissingEnvironment, context, is_leader
 from jobset_steps.worker.entry import wait_for_name
+from jobset_steps.worker.jax import jax_distributed
 from jobset_steps.worker.metrics import report_metrics
 from jobset_steps.worker.rendezvous import wait_for_coordinator
 from jobset_steps.worker.termination import Terminated, Termination, terminating
@@ -21,6 +22,7 @@ __all__ = [
     "Termination",
     "context",
     "is_leader",
+    "jax_distributed",
     "newest_complete_checkpoint",
     "report_metrics",
     "terminating",

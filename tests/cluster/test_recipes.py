@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +14,8 @@ import yaml
 from jobset_steps.clusters.kubernetes.dry_run import refuse_what_could_never_run
 from jobset_steps.launch import plan_of
 from jobset_steps.outcome import Outcome, Verdict
-from jobset_steps.recipes import Role, ddp, leader_workers, torchrun
+from jobset_steps.recipes import Role, ddp, jax, leader_workers, torchrun
+from jobset_steps.recipes.presets import exclusive_placement, with_presets
 from jobset_steps.runner import Hooks, Runner
 from jobset_steps.spec.check import check
 from jobset_steps.spec.jobset import FailurePolicy, JobSet
@@ -50,7 +52,11 @@ def tree(made: JobSet | SpecTemplate) -> dict[str, Any]:
 
 def pods_see_this_project() -> dict[str, Any]:
     """Environment and volumes with which a training finds `jobset_steps.worker`."""
-    volumes = {str(ROOT): {"hostPath": {"path": LATEST}}} if LATEST else {}
+    volumes = (
+        {str(ROOT): {"hostPath": {"path": LATEST}}, sys.prefix: {"hostPath": {"path": sys.prefix}}}
+        if LATEST
+        else {}
+    )
     return {"env": {"PYTHONPATH": ROOT, "OMP_NUM_THREADS": 1}, "volumes": volumes}
 
 
@@ -151,6 +157,40 @@ def test_pytorchs_fatal_exit_code_ends_it_at_once(way: str, place: Place, checkp
     cause = outcome.attempts[0].cause
     assert cause is not None
     assert (cause.exit_code, cause.index) == (65, 1)
+
+
+def test_a_job_that_has_a_topology_domain_to_itself_trains_there(place: Place) -> None:
+    # Given that each child Job wants a node of its own, and one child Job of two pods
+    made = ddp(
+        "train",
+        image=PYTHON,
+        command=["python3", "-c", "import os; print(os.environ['RANK'])"],
+        nodes=2,
+        failure_policy=FailurePolicy.fail_fast(),
+    )
+    outcome = run(place, with_presets(made, exclusive_placement("kubernetes.io/hostname")))
+
+    assert outcome.verdict is Verdict.SUCCEEDED, outcome
+
+
+def test_jax_crashes_restarts_once_as_a_whole_and_resumes(place: Place, checkpoints: Path) -> None:
+    shared = pods_see_this_project()
+    made = jax(
+        "jax",
+        image=PYTHON,
+        command=["python3", "-c", (SCRIPTS / "jax_train.py").read_text()],
+        args=["--ends", 1],
+        nodes=2,
+        checkpoints="pvc://checkpoints",
+        failure_policy=FailurePolicy.resilient(1),
+        env=shared["env"] | {"JAX_PLATFORMS": "cpu"},
+        volumes=shared["volumes"],
+    )
+    outcome = run(place, made)
+
+    assert outcome.verdict is Verdict.SUCCEEDED, outcome
+    assert (outcome.restarts.total, outcome.restarts.counted) == (1, 1)
+    assert outcome.metrics == {"steps": 6, "world": 2, "resumed_from": 3}
 
 
 POLICIES = {

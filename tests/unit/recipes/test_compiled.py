@@ -2,7 +2,8 @@
 
 import json
 
-from jobset_steps.recipes import Role, ddp, leader_workers, torchrun, xgboost
+from jobset_steps.recipes import Role, ddp, jax, leader_workers, torchrun, xgboost
+from jobset_steps.recipes.presets import Tpu, eks_gpus, kueue_topology, with_presets
 from jobset_steps.spec.jobset import FailurePolicy
 
 
@@ -36,6 +37,46 @@ def test_ddp(golden):
         failure_policy=FailurePolicy.resilient(max_restarts=3),
     )
     golden("recipes/ddp.yaml", jobset.to_yaml())
+
+
+def test_jax(golden):
+    jobset = jax(
+        "pretrain",
+        module="pretrain.main",
+        image="registry.example/jax:1",
+        nodes=4,
+        checkpoints="gs://models/checkpoints",
+        failure_policy=FailurePolicy.spot(),
+    )
+    golden("recipes/jax.yaml", jobset.to_yaml())
+
+
+def test_jax_on_tpu_slices(golden):
+    jobset = jax(
+        "pretrain",
+        module="pretrain.main",
+        image="registry.example/jax:1",
+        tpu=Tpu("v5e", "4x4"),
+        slices=2,
+        failure_policy=FailurePolicy.resilient(max_restarts=5),
+    )
+    golden("recipes/jax-tpu.yaml", jobset.to_yaml())
+
+
+def test_presets(golden):
+    jobset = torchrun(
+        "finetune",
+        script="train.py",
+        image="registry.example/train:1",
+        nodes=4,
+        nproc_per_node=8,
+        resources={"requests": {"memory": "1Ti"}},
+        queue="research",
+    )
+    jobset = with_presets(
+        jobset, eks_gpus("p5.48xlarge"), kueue_topology("topology.k8s.aws/network-node-layer-3")
+    )
+    golden("recipes/presets.yaml", jobset.to_yaml())
 
 
 def test_xgboost(golden):
