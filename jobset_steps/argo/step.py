@@ -204,6 +204,9 @@ def _native_faults(step: ArgoStep) -> Iterator[Fault]:
 
 
 def _plugin_faults(step: ArgoStep) -> Iterator[Fault]:
+    if step.namespace:
+        message = "a plugin step trains in the namespace of its Workflow"
+        yield Fault("namespace", "plugin-namespace", message, step.namespace)
     if step.report:
         message = "a plugin step has no artifacts; its outcome is an output"
         yield Fault("report", "plugin-report", message, passes="mode launcher")

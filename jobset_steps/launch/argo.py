@@ -29,7 +29,7 @@ from jobset_steps.outcome import Outcome, Verdict
 from jobset_steps.supervisor.inputs import Say
 from jobset_steps.supervisor.plan import OnFailure
 
-__all__ = ["main", "request_of"]
+__all__ = ["decoded", "main", "request_of"]
 
 _WORKFLOW_API = "argoproj.io/v1alpha1"
 
@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
     source, folder = Path(arguments[0]), Path(arguments[1])
     on_failure: OnFailure = "fail"
     try:
-        given = json.loads(source.read_text(encoding="utf-8"))
+        given = decoded(json.loads(source.read_text(encoding="utf-8")))
         _, on_failure, _ = settings(given.get("options") or {})
         request, place = request_of(given, os.environ)
         plan_of(request)  # every fault, before a cluster is touched
@@ -102,6 +102,26 @@ def request_of(given: Mapping[str, Any], environment: Mapping[str, str]) -> tupl
         grace=float(given.get("grace") or 25.0),
     )
     return request, place
+
+
+def decoded(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The request, where it is that of a template for any spec: there all that people gave is base64. Raises BadInput."""
+    if "encoded" not in given:
+        return given
+    texts = {name: _text(name, value) for name, value in given["encoded"].items()}
+    values = json.loads(texts["values"])
+    if not isinstance(values, dict):
+        raise BadInput(f'values: must be a JSON object, such as {{"lr": 0.1}}; {texts["values"]} given')
+    budgets = {name: texts[f"{name}-timeout"] for name in ("queue", "startup", "run")}
+    return {
+        "spec": texts["spec"],
+        "values": {
+            name: base64.b64encode((value if isinstance(value, str) else json.dumps(value)).encode()).decode()
+            for name, value in values.items()
+        },
+        "options": {"on_failure": texts["on-failure"], "slot": texts["slot"], "budgets": budgets},
+        "grace": given["grace"],
+    }
 
 
 def _launched(request: LaunchRequest, place: Place) -> Outcome:

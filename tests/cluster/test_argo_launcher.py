@@ -9,14 +9,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import yaml
 from hera.workflows import DAG, Container, Parameter, Steps, Task, TaskResult, Workflow
 from hera.workflows.models import ContinueOn
 
 from jobset_steps.argo.hera import JobSetStep
 from jobset_steps.outcome import Outcome, Verdict
-from tests.cluster.conftest import TOOLS, History, Place
+from tests.cluster.conftest import PYTHON, ROOT, TOOLS, History, Place
 from tests.cluster.steps import jobset, replicated
-from tests.cluster.workflows import IMAGE, Run, submitted, workflow_rights
+from tests.cluster.workflows import IMAGE, submitted, workflow_rights
 
 ANYWAY = ContinueOn(failed=True, error=True)
 
@@ -272,3 +273,60 @@ def test_b3_a_deadline_of_the_workflow_or_of_the_step_takes_the_jobset_along(
     assert owners(place) == set()
     assert len(history.uids()) == 2
     assert verdicts(place) == {"workflow": "Cancelled", "step": "Cancelled"}
+
+
+@pytest.mark.usefixtures("rights")
+def test_a_workflow_written_by_hand_refers_to_the_template_of_components(
+    place: Place, until: Callable[..., Any]
+) -> None:
+    shared = yaml.safe_load((ROOT / "components" / "argo" / "workflow-template.yaml").read_text())
+    for template in shared["spec"]["templates"]:
+        if "container" in template:
+            template["container"] |= {"image": PYTHON, "imagePullPolicy": "Never"}
+    path = f"/apis/argoproj.io/v1alpha1/namespaces/{place.name}/workflowtemplates"
+    place.admin.call("POST", path, body=shared)
+    spec = yaml.safe_dump(jobset(replicated("workers", "echo $$; exit 4")))
+    run = submitted(
+        place,
+        yaml.safe_load(
+            f"""
+            metadata: {{name: wf}}
+            spec:
+              entrypoint: main
+              hooks:
+                exit:
+                  templateRef: {{name: jobset-step, template: jobset-steps-exit}}
+              templates:
+              - name: main
+                steps:
+                - - name: train
+                    templateRef: {{name: jobset-step, template: launcher}}
+                    arguments:
+                      parameters:
+                      - {{name: spec, value: {json.dumps(spec)}}}
+                      - {{name: on-failure, value: branch}}
+                - - name: told
+                    template: told
+                    when: "{{{{steps.train.outputs.parameters.verdict}}}} == Failed"
+              - name: told
+                container: {{image: {TOOLS}, imagePullPolicy: Never, command: ["true"]}}
+            """
+        ),
+        until,
+    )
+    assert run.ended() == "Succeeded"
+    assert run.nodes()["[1].told"]["phase"] == "Succeeded"
+    assert json.loads(run.outputs("[0].train")["outcome"])["attempts"][0]["cause"]["exit_code"] == 4
+
+
+@pytest.mark.usefixtures("rights")
+def test_what_a_lost_launcher_leaves_is_deleted_at_the_end_of_the_run(
+    place: Place, until: Callable[..., Any]
+) -> None:
+    run = submitted(place, one_step(jobset(replicated("workers", "sleep 600")), retries=0), until)
+    until(lambda: place.items("jobsets") and run.nodes()[TRAIN]["phase"] == "Running")
+    (pod,) = run.pods("train")
+    place.admin.call("DELETE", place.path(f"pods/{pod['metadata']['name']}"), body={"gracePeriodSeconds": 0})
+    assert run.ended() in ("Failed", "Error")
+    assert run.nodes()[".onExit[0].sweep"]["phase"] == "Succeeded"
+    until(lambda: place.items("jobsets") == [])

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from hera.workflows import Workflow
 
-from tests.cluster.conftest import ACCOUNT, PYTHON, ROOT, Place, binding, put
+from tests.cluster.conftest import ACCOUNT, ARGO, PYTHON, ROOT, Place, binding, put
 
 __all__ = ["IMAGE", "Run", "submitted", "workflow_rights"]
 
@@ -126,9 +126,12 @@ class Run:
         self.place.admin.call("DELETE", self.place.path(f"workflows/{self.name}"))
 
 
-def submitted(place: Place, workflow: Workflow, until: Callable[..., Any], **spec: Any) -> Run:
-    """Submit a workflow made with Hera; `spec` is added to its spec."""
-    body = json.loads(json.dumps(workflow.to_dict()))
+def submitted(
+    place: Place, workflow: Workflow | dict[str, Any], until: Callable[..., Any], **spec: Any
+) -> Run:
+    """Submit a workflow made with Hera or by hand; `spec` is added to its spec."""
+    body = json.loads(json.dumps(workflow.to_dict() if isinstance(workflow, Workflow) else workflow))
+    body |= ARGO
     body["spec"] |= {"serviceAccountName": ACCOUNT, "podSpecPatch": json.dumps(_patch()), **spec}
     made = place.create("workflows", body)
     return Run(place, made["metadata"]["name"], until)
