@@ -142,7 +142,7 @@ class Hooks:
 
 
 class Runner:
-    """Drives steps over one cluster. `run_all` or `run_until` is the loop; `add` and `Handle.end` may be called by any thread."""
+    """Drives steps over one cluster. `run_all` and `run_until` are its loop; any thread may call `add` and `Handle.end`."""
 
     def __init__(
         self, cluster: Cluster, *, clock: Clock | None = None, executor: Executor | None = None
