@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from jobset_steps.recipes import ddp as ddp
     from jobset_steps.recipes import jax as jax
     from jobset_steps.recipes import leader_workers as leader_workers
+    from jobset_steps.recipes import mpi as mpi
     from jobset_steps.recipes import presets as presets
     from jobset_steps.recipes import torchrun as torchrun
     from jobset_steps.recipes import xgboost as xgboost
@@ -56,6 +57,7 @@ _HOME = {
     "jobset_step": "kfp",
     "jax": "recipes",
     "leader_workers": "recipes",
+    "mpi": "recipes",
     "presets": "recipes",
     "torchrun": "recipes",
     "xgboost": "recipes",

@@ -8,7 +8,8 @@ from jobset_steps.recipes import presets
 from jobset_steps.recipes.ddp import ddp
 from jobset_steps.recipes.jax import jax
 from jobset_steps.recipes.leader_workers import Role, leader_workers
+from jobset_steps.recipes.mpi import mpi
 from jobset_steps.recipes.torchrun import torchrun
 from jobset_steps.recipes.xgboost import xgboost
 
-__all__ = ["Role", "ddp", "jax", "leader_workers", "presets", "torchrun", "xgboost"]
+__all__ = ["Role", "ddp", "jax", "leader_workers", "mpi", "presets", "torchrun", "xgboost"]

@@ -57,7 +57,7 @@ class Context:
     run: str
     step: str
     local_rank: int
-    """Of this process within its pod where a launcher such as torchrun starts several (LOCAL_RANK), else 0."""
+    """Of this process within its pod where a launcher starts several (LOCAL_RANK, Open MPI's as well), else 0."""
 
     @property
     def is_leader(self) -> bool:
@@ -115,7 +115,7 @@ def context(environ: Mapping[str, str] | None = None) -> Context:
         jobset=env.get("JOBSET_NAME", ""),
         run=env.get("JOBSET_STEPS_RUN", ""),
         step=env.get("JOBSET_STEPS_STEP", ""),
-        local_rank=number("LOCAL_RANK"),
+        local_rank=number("LOCAL_RANK", number("OMPI_COMM_WORLD_LOCAL_RANK")),
     )
     if not faults and rank >= world_size:
         faults.append(

@@ -15,7 +15,8 @@ __all__ = ["jax_distributed"]
 def jax_distributed(timeout: float = 300.0, *, where: Context | None = None) -> int:
     """Call jax.distributed.initialize with this pod's place, and return the process's number, which is the pod's rank.
 
-    Before any other use of JAX, which is 0.4.38 or newer. `timeout`, in seconds, bounds the coordinator's name, and then the joining of all.
+    Before any other use of JAX, which is 0.4.38 or newer. `timeout`, in seconds, bounds the coordinator's name, and then
+    the joining of all.
     Raises TimeoutError, and RuntimeError where not all joined in time.
     """
     import jax

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobset_steps import InvalidSpec, ddp, jax, torchrun, xgboost
+from jobset_steps import InvalidSpec, ddp, jax, mpi, torchrun, xgboost
 
 WRONG: dict[str, Any] = {
     "args": "--data /data",
@@ -22,8 +22,14 @@ WRONG: dict[str, Any] = {
 
 @pytest.mark.parametrize(
     ("recipe", "count"),
-    [(torchrun, {"nodes": 2}), (ddp, {"nodes": 2}), (jax, {"nodes": 2}), (xgboost, {"workers": 2})],
-    ids=["torchrun", "ddp", "jax", "xgboost"],
+    [
+        (torchrun, {"nodes": 2}),
+        (ddp, {"nodes": 2}),
+        (jax, {"nodes": 2}),
+        (mpi, {"workers": 2}),
+        (xgboost, {"workers": 2}),
+    ],
+    ids=["torchrun", "ddp", "jax", "mpi", "xgboost"],
 )
 def test_every_wrong_argument_is_named_at_once(recipe: Any, count: dict[str, int]) -> None:
     with pytest.raises(InvalidSpec) as caught:

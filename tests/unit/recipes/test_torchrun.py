@@ -77,7 +77,7 @@ def test_with_c10d_torchrun_gives_the_ranks():
 
 
 def test_what_travels_with_the_pod_is_changed_by_no_engine_on_the_way():
-    for name in ("entry.py", "processes.py", "torchrun.py"):
+    for name in ("entry.py", "mpi.py", "processes.py", "torchrun.py"):
         source = (Path(jobset_steps.worker.__file__).parent / name).read_text()
 
         # Kubernetes expands $(X), Argo {{x}}, a template $hole{x}.

@@ -63,6 +63,7 @@ def test_of_several_processes_in_the_first_pod_one_is_the_leader():
     assert context(first).is_leader
     assert context(first | {"LOCAL_RANK": "0"}).is_leader
     assert not context(first | {"LOCAL_RANK": "1"}).is_leader
+    assert context(first | {"OMPI_COMM_WORLD_LOCAL_RANK": "1"}).local_rank == 1
 
 
 def test_a_launcher_that_counts_pods_in_its_own_order_is_believed():

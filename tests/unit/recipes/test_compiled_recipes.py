@@ -2,7 +2,7 @@
 
 import json
 
-from jobset_steps.recipes import Role, ddp, jax, leader_workers, torchrun, xgboost
+from jobset_steps.recipes import Role, ddp, jax, leader_workers, mpi, torchrun, xgboost
 from jobset_steps.recipes.presets import Tpu, eks_gpus, kueue_topology, with_presets
 from jobset_steps.spec.jobset import FailurePolicy
 
@@ -61,6 +61,21 @@ def test_jax_on_tpu_slices(golden):
         failure_policy=FailurePolicy.resilient(max_restarts=5),
     )
     golden("recipes/jax-tpu.yaml", jobset.to_yaml())
+
+
+def test_mpi(golden):
+    jobset = mpi(
+        "simulate",
+        command=["./simulate", "--steps", 1000],
+        image="registry.example/simulate:1",
+        workers=4,
+        slots_per_worker=8,
+        mpirun_args=["--bind-to", "core"],
+        resources={"requests": {"cpu": 8}},
+        checkpoints="pvc://checkpoints/simulate",
+        failure_policy=FailurePolicy.resilient(max_restarts=3),
+    )
+    golden("recipes/mpi.yaml", jobset.to_yaml())
 
 
 def test_presets(golden):
