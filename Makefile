@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-fail test check format golden clean cluster cluster-down test-cluster conformance parity
+.PHONY: help demo demo-fail test check format golden clean cluster cluster-down test-cluster conformance parity bench-argo
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -32,6 +32,9 @@ conformance: $(VENV)/.dev  ## 300 random scenarios on the local and on the real 
 
 parity: $(VENV)/.dev  ## 10,000 random specs: what we say of each, and what the real API server says
 	$(BIN)/python -m tests.parity --specs 10000 $(ARGS)
+
+bench-argo: $(VENV)/.dev  ## how soon a workflow ends once its training has: each mode beside Argo's own templates
+	$(BIN)/python -m benchmarks.argo $(ARGS)
 
 check: $(VENV)/.dev  ## ruff, mypy --strict and the import contracts
 	$(BIN)/ruff format --check .

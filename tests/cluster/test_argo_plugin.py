@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-import yaml
 from hera.workflows import DAG, Container, Parameter, Steps, Task, Workflow
 
 from jobset_steps.argo.hera import JobSetStep
 from jobset_steps.outcome import Outcome
-from tests.cluster.conftest import ACCOUNT, PYTHON, ROOT, TOOLS, History, Place
+from tests.cluster.conftest import PYTHON, TOOLS, History, Place
+from tests.cluster.plugin import install_plugin
 from tests.cluster.steps import jobset, replicated
 from tests.cluster.workflows import Run, submitted, workflow_rights
 
@@ -23,40 +22,8 @@ SOON = 60.0
 
 @pytest.fixture
 def plugin(place: Place) -> None:
-    """components/argo/plugin.yaml in the test's namespace, with the image that the test cluster has."""
     workflow_rights(place)
-    for item in yaml.safe_load_all((ROOT / "components" / "argo" / "plugin.yaml").read_text()):
-        if item["kind"] == "ConfigMap":
-            container = yaml.safe_load(item["data"]["sidecar.container"])
-            container |= {"image": PYTHON, "imagePullPolicy": "Never"}
-            container["env"] = [{"name": "PYTHONPATH", "value": str(ROOT)}]
-            item["data"]["sidecar.container"] = json.dumps(container)
-        for subject in item.get("subjects") or ():
-            subject["namespace"] = place.name
-        plural = {"ConfigMap": "configmaps", "ServiceAccount": "serviceaccounts", "Secret": "secrets"}
-        place.create(plural.get(item["kind"], f"{item['kind'].lower()}s"), item)
-    # What Argo mounts into an agent for the workflow's own account.
-    place.create(
-        "secrets",
-        {
-            "metadata": {
-                "name": f"{ACCOUNT}.service-account-token",
-                "annotations": {"kubernetes.io/service-account.name": ACCOUNT},
-            },
-            "type": "kubernetes.io/service-account-token",
-        },
-    )
-    agent = [{"apiGroups": ["argoproj.io"], "resources": ["workflowtasksets"], "verbs": ["list", "watch"]}]
-    agent += [{"apiGroups": ["argoproj.io"], "resources": ["workflowtasksets/status"], "verbs": ["patch"]}]
-    place.create("roles", {"metadata": {"name": "agent"}, "rules": agent})
-    place.create(
-        "rolebindings",
-        {
-            "metadata": {"name": "agent"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "agent"},
-            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": place.name}],
-        },
-    )
+    install_plugin(place)
 
 
 def one_step(tree: dict[str, Any], **options: Any) -> Workflow:

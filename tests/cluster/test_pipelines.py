@@ -13,7 +13,7 @@ from jobset_steps.outcome import Outcome, Verdict
 from pipelines import finetune_ddp, nightly_retrain
 from tests.cluster.conftest import ACCOUNT, PYTHON, TORCH, History, Place
 from tests.cluster.test_demo import claimed
-from tests.cluster.workflows import Run, _patch, submitted, workflow_rights
+from tests.cluster.workflows import Run, pod_patch, submitted, workflow_rights
 
 NIGHT = "workflows.argoproj.io/scheduled-time"
 
@@ -59,7 +59,7 @@ def test_nightly_retrain_trains_a_night_once_whoever_asks_again(
         image=PYTHON, launcher=PYTHON, claim=claim, schedule="* * * * *", rounds=5
     ).to_dict()
     cron = json.loads(json.dumps(cron))
-    cron["spec"]["workflowSpec"] |= {"serviceAccountName": ACCOUNT, "podSpecPatch": json.dumps(_patch())}
+    cron["spec"]["workflowSpec"] |= {"serviceAccountName": ACCOUNT, "podSpecPatch": json.dumps(pod_patch())}
     place.create("cronworkflows", cron)
     made = until(lambda: place.items("workflows"), seconds=90)[0]
     first = Run(place, made["metadata"]["name"], until)

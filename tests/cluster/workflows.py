@@ -12,7 +12,7 @@ from hera.workflows import Workflow
 
 from tests.cluster.conftest import ACCOUNT, ARGO, PYTHON, ROOT, Place, binding, put
 
-__all__ = ["IMAGE", "Run", "submitted", "workflow_rights"]
+__all__ = ["IMAGE", "Run", "pod_patch", "submitted", "workflow_rights"]
 
 _RBAC = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 _ENDED = ("Succeeded", "Failed", "Error")
@@ -132,12 +132,12 @@ def submitted(
     """Submit a workflow made with Hera or by hand; `spec` is added to its spec."""
     body = json.loads(json.dumps(workflow.to_dict() if isinstance(workflow, Workflow) else workflow))
     body |= ARGO
-    body["spec"] |= {"serviceAccountName": ACCOUNT, "podSpecPatch": json.dumps(_patch()), **spec}
+    body["spec"] |= {"serviceAccountName": ACCOUNT, "podSpecPatch": json.dumps(pod_patch()), **spec}
     made = place.create("workflows", body)
     return Run(place, made["metadata"]["name"], until)
 
 
-def _patch() -> dict[str, Any]:
+def pod_patch() -> dict[str, Any]:
     """Pods find the project where the image has it, or, with JOBSET_STEPS_TREE, the tree that is being worked on."""
     main: dict[str, Any] = {"name": "main", "env": [{"name": "PYTHONPATH", "value": str(ROOT)}]}
     if not os.environ.get("JOBSET_STEPS_TREE"):
