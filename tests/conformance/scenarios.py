@@ -15,7 +15,17 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-__all__ = ["DEADLINE", "FOREVER", "SPACING", "End", "Scenario", "Suspension", "manifest", "scenarios"]
+__all__ = [
+    "DEADLINE",
+    "FOREVER",
+    "SPACING",
+    "End",
+    "Scenario",
+    "Suspension",
+    "manifest",
+    "scenario_strategy",
+    "scenarios",
+]
 
 SPACING = 3
 FOREVER = 600
@@ -227,6 +237,11 @@ def _ends(
             # A Job that fails tears its other pods down before it says so.
             seconds += spacing if code == 0 else spacing + 2 * SPACING
     return ends
+
+
+def scenario_strategy() -> st.SearchStrategy[Scenario]:
+    """Any scenario."""
+    return _scenario()
 
 
 def scenarios(count: int) -> list[Scenario]:
