@@ -294,7 +294,8 @@ def start_sshd(home: str, peers: Peers) -> subprocess.Popen[bytes]:
         "PasswordAuthentication": "no",
         "PermitRootLogin": "prohibit-password",
         "MaxStartups": 1000,
-        "LogLevel": "ERROR",
+        # An error to it is also that somebody only looked whether it listens.
+        "LogLevel": "FATAL",
     }
     path = write(at("sshd_config"), config(settings))
     if os.geteuid() == 0:

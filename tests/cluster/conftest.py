@@ -25,7 +25,7 @@ from jobset_steps.clusters.kubernetes.client import Client, lines, wake
 from jobset_steps.errors import ApiError
 
 ROOT = Path(__file__).resolve().parents[2]
-TOOLS, PYTHON, TORCH = (f"testbed.local/{name}:1" for name in ("tools", "python", "torch"))
+TOOLS, PYTHON, TORCH, MPI = (f"testbed.local/{name}:1" for name in ("tools", "python", "torch", "mpi"))
 ACCOUNT = "launcher"
 ARGO = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow"}
 KUEUE = "kueue.x-k8s.io/v1beta2"

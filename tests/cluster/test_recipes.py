@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,15 +13,16 @@ import pytest
 import yaml
 
 from jobset_steps.clusters.kubernetes.dry_run import refuse_what_could_never_run
+from jobset_steps.errors import ApiError
 from jobset_steps.launch import plan_of
 from jobset_steps.outcome import Outcome, Verdict
-from jobset_steps.recipes import Role, ddp, jax, leader_workers, torchrun
+from jobset_steps.recipes import Role, ddp, jax, leader_workers, mpi, torchrun
 from jobset_steps.recipes.presets import exclusive_placement, with_presets
 from jobset_steps.runner import Hooks, Runner
 from jobset_steps.spec.check import check
 from jobset_steps.spec.jobset import FailurePolicy, JobSet
 from jobset_steps.spec.template import SpecTemplate
-from tests.cluster.conftest import PYTHON, ROOT, TORCH, Place
+from tests.cluster.conftest import MPI, PYTHON, ROOT, TORCH, Place
 from tests.cluster.steps import request, run_all
 from tests.cluster.test_demo import claimed
 
@@ -193,6 +195,80 @@ def test_jax_crashes_restarts_once_as_a_whole_and_resumes(place: Place, checkpoi
     assert outcome.metrics == {"steps": 6, "world": 2, "resumed_from": 3}
 
 
+def simulation(*args: Any) -> JobSet | SpecTemplate:
+    """Two workers of two ranks."""
+    shared = pods_see_this_project()
+    return mpi(
+        "mpi",
+        image=MPI,
+        command=["python3", "-c", (SCRIPTS / "mpi_train.py").read_text()],
+        args=["--says", "a 'b' \"c\" $HOME", *args],
+        workers=2,
+        slots_per_worker=2,
+        mpirun_args=["--oversubscribe"],
+        checkpoints="pvc://checkpoints",
+        failure_policy=FailurePolicy.resilient(1),
+        **shared,
+    )
+
+
+def test_mpi_crashes_restarts_once_as_a_whole_and_resumes(place: Place, checkpoints: Path) -> None:
+    outcome = run(place, simulation("--ends", 3))
+
+    assert outcome.verdict is Verdict.SUCCEEDED, outcome
+    assert (outcome.restarts.total, outcome.restarts.counted) == (1, 1)
+    assert outcome.metrics == {"steps": 6, "world": 4, "resumed_from": 3}
+    cause = outcome.attempts[0].cause
+    assert cause is not None
+    # The launcher's log has what all ranks said, each with its words as they are in the spec.
+    assert (cause.replicated_job, cause.exit_code) == ("launcher", 1)
+    assert "ends now" in cause.log_tail
+    assert any("rank 3 of 4, place 1.1, says a 'b' \"c\" $HOME" in line for line in cause.log_tail)
+
+
+def test_c8_an_mpi_worker_that_is_evicted_restarts_all_for_free(
+    place: Place, until: Callable[..., Any]
+) -> None:
+    # Given a launcher whose ranks work for long, of which one loses its worker
+    shared = pods_see_this_project()
+    made = mpi(
+        "mpi",
+        image=MPI,
+        command=["sh", "-c", 'if [ "$JOBSET_RESTART_ATTEMPT" = 0 ]; then echo works; sleep 600; fi'],
+        workers=2,
+        failure_policy=FailurePolicy.resilient(1),
+        pod={"terminationGracePeriodSeconds": 5},
+        **shared,
+    )
+    with ThreadPoolExecutor() as beside:
+        evicted = beside.submit(evict_once_it_works, place, until)
+        outcome = run(place, made)
+    evicted.result()
+
+    assert (outcome.verdict, outcome.restarts.total, outcome.restarts.counted) == FREE, outcome
+    cause = outcome.attempts[0].cause
+    assert cause is not None
+    assert (cause.replicated_job, cause.disrupted) == ("workers", True)
+
+
+def evict_once_it_works(place: Place, until: Callable[..., Any]) -> None:
+    """Evict the second worker once the launcher has heard from the ranks."""
+
+    def name_of(start: str) -> str:
+        return next((name for pod in place.items("pods") if start in (name := pod["metadata"]["name"])), "")
+
+    def log() -> str:
+        try:
+            return place.admin.text(
+                place.path(f"pods/{name_of('-launcher-0-0-')}/log"), {"container": "trainer"}
+            )
+        except ApiError:
+            return ""
+
+    until(lambda: log().count("works") == 2, seconds=90)
+    evict(place, name_of("-workers-0-1-"))
+
+
 POLICIES = {
     "resilient": FailurePolicy.resilient(),
     "spot": FailurePolicy.spot(),
@@ -241,14 +317,19 @@ def test_c8_what_a_failure_policy_makes_of_each_failure(policy: str, place: Plac
 
 
 def evicting_one(place: Place) -> Callable[[Any], None]:
-    """Evicts one pod of a step through the API, once all its pods run."""
+    """Evicts one pod of a step through the API, once both its pods run."""
     evicted: list[str] = []
 
     def look(state: Any) -> None:
         ready = [pod.name for pod in state.view.pods if pod.ready] if state.view else []
         if len(ready) == 2 and not evicted:
             evicted.append(ready[1])
-            body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": ready[1]}}
-            place.admin.call("POST", place.path(f"pods/{ready[1]}/eviction"), body=body)
+            evict(place, ready[1])
 
     return look
+
+
+def evict(place: Place, pod: str) -> None:
+    """As `kubectl drain` does it."""
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}}
+    place.admin.call("POST", place.path(f"pods/{pod}/eviction"), body=body)

@@ -1,8 +1,8 @@
 """Images without a registry: OCI archives written here and imported into the cluster's containerd.
 
 `tools` is busybox; `python` is the interpreter, the libraries and the package that the tests run with, at the same paths, so
-that a pod runs exactly what was just tested; `torch` is Debian's PyTorch with the project; `argoexec` is Argo's executor. Layers are kept as files: where only the project
-has changed, its small layer is all that is written and imported anew.
+that a pod runs exactly what was just tested; `torch` and `mpi` are parts of Debian with the project; `argoexec` is Argo's
+executor. Layers are kept as files: where only the project has changed, its small layer is all that is written and imported.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ import sysconfig
 import tarfile
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from tests.cluster.harness import torch
+from tests.cluster.harness import debian
 
-__all__ = ["ARGOEXEC", "PAUSE", "PYTHON", "TOOLS", "TORCH", "Image", "archive", "wanted"]
+__all__ = ["ARGOEXEC", "MPI", "PAUSE", "PYTHON", "TOOLS", "TORCH", "Image", "archive", "wanted"]
 
-PAUSE, TOOLS, ARGOEXEC, PYTHON, TORCH = (
-    f"testbed.local/{name}:1" for name in ("pause", "tools", "argoexec", "python", "torch")
+PAUSE, TOOLS, ARGOEXEC, PYTHON, TORCH, MPI = (
+    f"testbed.local/{name}:1" for name in ("pause", "tools", "argoexec", "python", "torch", "mpi")
 )
 
 _BUSYBOX = Path("/bin/busybox")
@@ -115,14 +116,17 @@ def wanted(bin_: Path, project: Path) -> tuple[Image, ...]:
             ),
             command=("python",),
         ),
-        Image(
-            TORCH,
-            (
-                tools,
-                Layer(_key([Path(torch.__file__)]), lambda tar: _write_torch(tar, project)),
-                Layer(_key(_all_files(code)), lambda tar: _copy_all(tar, code)),
-            ),
-            command=("python",),
+        *(
+            Image(
+                name,
+                (
+                    tools,
+                    Layer(_debian_key(part), partial(_write_debian, part=part, project=project)),
+                    Layer(_key(_all_files(code)), lambda tar: _copy_all(tar, code)),
+                ),
+                command=("python",),
+            )
+            for name, part in ((TORCH, debian.TORCH), (MPI, debian.MPI))
         ),
     )
 
@@ -134,6 +138,10 @@ def _key(paths: Iterable[Path]) -> str:
         found = path.lstat()
         digest.update(f"{path} {found.st_size} {found.st_mtime_ns}\n".encode())
     return digest.hexdigest()
+
+
+def _debian_key(part: debian.Debian) -> str:
+    return hashlib.sha256(f"{_key([Path(debian.__file__)])} {part}".encode()).hexdigest()
 
 
 def _files(top: Path) -> Iterator[Path]:
@@ -164,7 +172,12 @@ def _write_busybox(layer: _Tar) -> None:
     for applet in applets:
         if applet != "busybox":
             layer.link(f"bin/{applet}", "busybox")
-    layer.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65532:65532::/home:/bin/sh\n", 0o644)
+    layer.file(
+        "etc/passwd",
+        b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65532:65532::/home:/bin/sh\n"
+        b"sshd:x:100:65534::/run/sshd:/bin/false\n",
+        0o644,
+    )
 
 
 def _copy_all(layer: _Tar, tops: Iterable[Path]) -> None:
@@ -190,9 +203,9 @@ def _write_python(layer: _Tar, packages: list[Path], project: Path) -> None:
         layer.link(f"usr/local/bin/{script.name}", str(script))
 
 
-def _write_torch(layer: _Tar, project: Path) -> None:
-    """Debian's interpreter with PyTorch, which finds the project, and the names that a command line expects."""
-    for path, name in torch.files(torch.root()):
+def _write_debian(layer: _Tar, part: debian.Debian, project: Path) -> None:
+    """Debian's interpreter with what is beside it, which finds the project, and the names that a command line expects."""
+    for path, name in part.files():
         if path.is_symlink():
             layer.link(name, os.readlink(path))
         else:
