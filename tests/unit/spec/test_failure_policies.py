@@ -21,7 +21,9 @@ POLICY, BACKOFF = "PodFailurePolicy", "BackoffLimitExceeded"
 
 def answer(policy: FailurePolicy, reason: str, message: str) -> tuple[str, str]:
     condition = Condition("Failed", "True", reason, message, 1.0)
-    job = JobView(name="train-node-0", uid="u", replicated_job="node", index=0, attempt=0, conditions=(condition,))
+    job = JobView(
+        name="train-node-0", uid="u", replicated_job="node", index=0, attempt=0, conditions=(condition,)
+    )
     decision = decide_failure(policy, [job], restarts_counted=0)
     return decision.rule, decision.action
 
