@@ -152,7 +152,7 @@ class JobSetStep(Task, Step):
         return self.get_artifact("report")
 
     def _output(self, name: str, default: str) -> str:
-        """An output with a default, as an expression (docs/decisions/0008).
+        """An output with a default, as an expression (docs/decisions/0011).
 
         Outputs of a failed pod arrive some seconds after its end, so the default is taken only when none came for a while;
         until then Argo must look again, which it does for an error that says that something is missing. Of a pod that was
@@ -178,9 +178,8 @@ def _model(made: dict[str, Any]) -> m.Template:
 
 def _added(workflow: Workflow, model: m.Template) -> m.Template:
     """The template as it stands in the Workflow: one that is there already if it is the same, else under a free name."""
-    taken = {each.name: each for each in workflow.templates}
     name, number = model.name, 1
-    while (there := taken.get(model.name)) is not None:
+    while (there := _template(workflow, model.name)) is not None:
         if there == model:
             return model
         number += 1
@@ -191,16 +190,18 @@ def _added(workflow: Workflow, model: m.Template) -> m.Template:
 
 def _add_exit_handler(workflow: Workflow, step: ArgoStep) -> None:
     """The exit handler, once. Where the Workflow has one of its own, that one can call the sweep template."""
-    handler, sweep = exit_templates(step)
-    at = {each.name: place for place, each in enumerate(workflow.templates)}
-    if SWEEP not in at:
-        workflow._add_sub(_model(handler))
-        workflow._add_sub(_model(sweep))
-    elif step.mode != "native" and getattr(workflow.templates[at[SWEEP]], "resource", None) is not None:
+    there = _template(workflow, SWEEP)
+    if there is None or (step.mode != "native" and getattr(there, "resource", None) is not None):
         # What launchers made is found by a launcher's sweep, and so is what native steps made; not the other way round.
-        workflow.templates[at[EXIT]], workflow.templates[at[SWEEP]] = _model(handler), _model(sweep)
+        workflow.templates = [each for each in workflow.templates if each.name not in (EXIT, SWEEP)]
+        for made in exit_templates(step):
+            workflow._add_sub(_model(made))
     if workflow.on_exit is None:
         workflow.on_exit = EXIT
+
+
+def _template(workflow: Workflow, name: str | None) -> Any:
+    return next((each for each in workflow.templates if each.name == name), None)
 
 
 def _listed(arguments: Any) -> list[Any]:

@@ -5,7 +5,6 @@ The API's own defaults are left to the API, except where they hang a training or
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 from jobset_steps.spec.jobset import JobSet
@@ -21,7 +20,7 @@ _ISTIO = "sidecar.istio.io/inject"
 
 def with_defaults(jobset: JobSet) -> JobSet:
     """The JobSet with everything set that a step relies on."""
-    data = copy.deepcopy(jobset.to_dict())
+    data = jobset.to_dict()
     spec = data["spec"]
     jobs = spec.get("replicatedJobs", [])
     network = spec.setdefault("network", {})

@@ -7,6 +7,7 @@ whatever has the right shape.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, get_args
 
 from pydantic import (
@@ -63,9 +64,7 @@ class Model(BaseModel):
         """Null is unset where a field has no null, and an empty mapping among mappings."""
         if not isinstance(data, Mapping):
             return data
-        kinds = {
-            name: get_args(f.annotation) for key, f in cls.model_fields.items() for name in (key, f.alias)
-        }
+        kinds = _kinds(cls)
         read = {}
         for key, value in data.items():
             inner = kinds.get(key, ())
@@ -84,3 +83,13 @@ class Model(BaseModel):
     def to_dict(self) -> dict[str, Any]:
         """Plain camelCase data."""
         return self.model_dump(mode="json", by_alias=True)
+
+
+@cache
+def _kinds(model: type[Model]) -> dict[str, tuple[Any, ...]]:
+    """What the type of each field is made of, by either spelling of its name."""
+    return {
+        name: get_args(field.annotation)
+        for key, field in model.model_fields.items()
+        for name in (key, field.alias or key)
+    }

@@ -1,8 +1,7 @@
 """One HTTP client for a Kubernetes API server: who we are, one call, one stream, and what went wrong as ApiError.
 
-The `kubernetes` package finds the server, the certificates and the credentials; requests are made here, as plain JSON,
-because a token that has rotated, a lost answer and a dropped watch must each be told apart, whatever that package's version.
-It never retries, except once with credentials read anew after a 401.
+Requests are made here, as plain JSON, because a token that has rotated, a lost answer and a dropped watch must each be told
+apart, whatever the version of a client library. It never retries, except once with credentials read anew after a 401.
 """
 
 from __future__ import annotations
@@ -15,11 +14,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 import urllib3
-from kubernetes import config
-from kubernetes.client.api_client import ApiClient
-from kubernetes.client.configuration import Configuration
 
-from jobset_steps.errors import ApiError, BadInput
+from jobset_steps.clusters.kubernetes.server import Server, default_namespace, find
+from jobset_steps.errors import ApiError
 
 __all__ = ["QUOTA", "Client", "Response"]
 
@@ -45,8 +42,8 @@ class Client:
         self._lock = threading.Lock()
         self.requests = 0
         """Requests sent so far, streams included."""
-        self.namespace = _default_namespace(kubeconfig, context)
-        self._api = self._connect()
+        self.namespace = default_namespace(kubeconfig, context)
+        self._server = find(kubeconfig, context)
 
     def call(
         self,
@@ -82,68 +79,43 @@ class Client:
 
     def close(self) -> None:
         """Close idle connections."""
-        self._api.rest_client.pool_manager.clear()
-
-    def _connect(self) -> ApiClient:
-        configuration = Configuration()
-        kubeconfig, context = self._source
-        try:
-            if _in_cluster(kubeconfig):
-                config.load_incluster_config(client_configuration=configuration)
-            else:
-                config.load_kube_config(
-                    config_file=kubeconfig,
-                    context=context,
-                    client_configuration=configuration,
-                    persist_config=False,
-                )
-        except (config.ConfigException, OSError, ValueError) as error:
-            raise BadInput(
-                f"no usable Kubernetes configuration: {error}; give --kubeconfig, set KUBECONFIG, or run in a pod"
-            ) from error
-        # A request whose fate is unknown is for the supervisor to judge, so nothing beneath may send it again.
-        configuration.retries = False
-        configuration.connection_pool_maxsize = 24
-        return ApiClient(configuration)
+        self._server.pool.clear()
 
     def _send(
         self, method: str, path: str, query: Mapping[str, Any] | None, body: Any, timeout: urllib3.Timeout
     ) -> Response:
-        api = self._api
-        response = self._once(api, method, path, query, body, timeout)
+        server = self._server
+        response = self._once(server, method, path, query, body, timeout)
         if response.status == 401:
             response.drain_conn()
             response.release_conn()
             with self._lock:
-                if self._api is api:
-                    self._api = self._connect()
-            response = self._once(self._api, method, path, query, body, timeout)
+                if self._server is server:
+                    self._server = find(*self._source)
+            response = self._once(self._server, method, path, query, body, timeout)
         if response.status >= 300:
             raise _fault(method, path, response)
         return response
 
     def _once(
         self,
-        api: ApiClient,
+        server: Server,
         method: str,
         path: str,
         query: Mapping[str, Any] | None,
         body: Any,
         timeout: urllib3.Timeout,
     ) -> Response:
-        headers = {"Accept": "application/json, */*", "User-Agent": "jobset-steps"}
-        for setting in api.configuration.auth_settings().values():
-            if setting["in"] == "header" and setting["value"]:
-                headers[setting["key"]] = setting["value"]
+        identity = {"Accept": "application/json, */*", "User-Agent": "jobset-steps"}
+        headers = {**identity, **server.credentials()}
         data = None
         if body is not None:
             headers["Content-Type"] = "application/json"
             data = json.dumps(body).encode()
-        url = api.configuration.host + path + ("?" + urlencode(query) if query else "")
+        url = server.host + path + ("?" + urlencode(query) if query else "")
         self.requests += 1
         try:
-            pool: urllib3.PoolManager = api.rest_client.pool_manager
-            return pool.request(
+            return server.pool.request(
                 method,
                 url,
                 headers=headers,
@@ -174,30 +146,6 @@ def lines(response: Response) -> Iterator[bytes]:
         raise ApiError("unavailable", f"the stream broke off: {error}") from error
     if rest:
         yield rest
-
-
-def _in_cluster(kubeconfig: str | None) -> bool:
-    import os
-
-    if kubeconfig or os.environ.get("KUBECONFIG"):
-        return False
-    return bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and os.path.exists(_NAMESPACE_FILE)
-
-
-_NAMESPACE_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
-
-def _default_namespace(kubeconfig: str | None, context: str | None) -> str:
-    """The namespace kubectl would use: the pod's own, or the context's."""
-    if _in_cluster(kubeconfig):
-        with open(_NAMESPACE_FILE) as file:
-            return file.read().strip() or "default"
-    try:
-        contexts, active = config.list_kube_config_contexts(config_file=kubeconfig)
-    except (config.ConfigException, OSError):
-        return "default"
-    chosen = next((c for c in contexts if c["name"] == context), active) if context else active
-    return str((chosen or {}).get("context", {}).get("namespace") or "default")
 
 
 def _fault(method: str, path: str, response: Response) -> ApiError:

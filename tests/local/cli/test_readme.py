@@ -24,13 +24,25 @@ def ran(arguments: list[str], where: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_pipeline_compiles(tmp_path: Path) -> None:
-    (code,) = blocks("python")
+    code, _ = blocks("python")
     (tmp_path / "example.py").write_text(
         code + "\nfrom kfp import compiler\ncompiler.Compiler().compile(retrain, 'p.yaml')\n"
     )
     done = ran([sys.executable, "-W", "ignore", "example.py"], tmp_path)
     assert done.returncode == 0, done.stderr
     assert "in_prepare_output" in (tmp_path / "p.yaml").read_text()
+
+
+def test_the_workflow_compiles(tmp_path: Path) -> None:
+    _, code = blocks("python")
+    page = (ROOT / "docs" / "argo.md").read_text(encoding="utf-8")
+    (more,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    for number, text in enumerate((code, more)):
+        name = f"w{number}.yaml"
+        (tmp_path / "example.py").write_text(f"{text}\nopen('{name}', 'w').write(workflow.to_yaml())\n")
+        done = ran([sys.executable, "-W", "error", "example.py"], tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "onExit: jobset-steps-exit" in (tmp_path / name).read_text()
 
 
 def test_the_commands_run_with_the_spec_beside_them(tmp_path: Path) -> None:
