@@ -19,7 +19,7 @@ class MissingEnvironment(BadInput):
     """A variable that a pod of a JobSet has is missing or has no sense here."""
 
     todo = (
-        "Build the JobSet with a recipe (torchrun, xgboost), which sets all of these, or set them in the pod "
+        "Build the JobSet with a recipe (torchrun, ddp, ...), which sets all of these, or set them in the pod "
         "template yourself. To try one process alone: JOBSET_STEPS_RANK_OFFSET=0 JOBSET_STEPS_WORLD_SIZE=1."
     )
 

@@ -43,8 +43,9 @@ def hosting(arguments: list[str], index: str) -> list[str]:
 def wait_less_after_a_failure() -> None:
     """A node whose processes failed ends soon.
 
-    torchrun has it wait five minutes for the other nodes, which may hang in a collective call; the JobSet restarts them
-    all once this one ends. The method is torchrun's own affair: where it has another shape, nothing is changed.
+    Older versions of torchrun have it wait five minutes for the other nodes, which may hang in a collective call; the
+    JobSet restarts them all once this one ends. The method is torchrun's own affair: where it has another shape, nothing
+    is changed.
     """
     from torch.distributed.elastic.agent.server import api
 

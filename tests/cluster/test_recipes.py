@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,8 +25,7 @@ from tests.cluster.steps import request, run_all
 from tests.cluster.test_demo import claimed
 
 SCRIPTS = ROOT / "tests" / "local" / "recipes"
-LATEST = os.environ.get("JOBSET_STEPS_TEST_SOURCE")
-"""A copy of the project to run in the pods instead of the one in the images, while writing tests."""
+FINDS_THIS_PROJECT = {"PYTHONPATH": ROOT, "OMP_NUM_THREADS": 1}
 
 
 @pytest.fixture
@@ -50,16 +47,6 @@ def tree(made: JobSet | SpecTemplate) -> dict[str, Any]:
         for container in replicated["template"]["spec"]["template"]["spec"]["containers"]:
             container["imagePullPolicy"] = "Never"
     return data
-
-
-def pods_see_this_project() -> dict[str, Any]:
-    """Environment and volumes with which a training finds `jobset_steps.worker`."""
-    volumes = (
-        {str(ROOT): {"hostPath": {"path": LATEST}}, sys.prefix: {"hostPath": {"path": sys.prefix}}}
-        if LATEST
-        else {}
-    )
-    return {"env": {"PYTHONPATH": ROOT, "OMP_NUM_THREADS": 1}, "volumes": volumes}
 
 
 def run(place: Place, made: JobSet | SpecTemplate) -> Outcome:
@@ -88,7 +75,7 @@ def pytorch(way: str, *args: Any) -> JobSet | SpecTemplate:
         checkpoints="pvc://checkpoints",
         failure_policy=FailurePolicy.resilient(1),
         **options,
-        **pods_see_this_project(),
+        env=FINDS_THIS_PROJECT,
     )
     return made
 
@@ -176,7 +163,6 @@ def test_a_job_that_has_a_topology_domain_to_itself_trains_there(place: Place) -
 
 
 def test_jax_crashes_restarts_once_as_a_whole_and_resumes(place: Place, checkpoints: Path) -> None:
-    shared = pods_see_this_project()
     made = jax(
         "jax",
         image=PYTHON,
@@ -185,8 +171,7 @@ def test_jax_crashes_restarts_once_as_a_whole_and_resumes(place: Place, checkpoi
         nodes=2,
         checkpoints="pvc://checkpoints",
         failure_policy=FailurePolicy.resilient(1),
-        env=shared["env"] | {"JAX_PLATFORMS": "cpu"},
-        volumes=shared["volumes"],
+        env={**FINDS_THIS_PROJECT, "JAX_PLATFORMS": "cpu"},
     )
     outcome = run(place, made)
 
@@ -197,7 +182,6 @@ def test_jax_crashes_restarts_once_as_a_whole_and_resumes(place: Place, checkpoi
 
 def simulation(*args: Any) -> JobSet | SpecTemplate:
     """Two workers of two ranks."""
-    shared = pods_see_this_project()
     return mpi(
         "mpi",
         image=MPI,
@@ -208,7 +192,7 @@ def simulation(*args: Any) -> JobSet | SpecTemplate:
         mpirun_args=["--oversubscribe"],
         checkpoints="pvc://checkpoints",
         failure_policy=FailurePolicy.resilient(1),
-        **shared,
+        env=FINDS_THIS_PROJECT,
     )
 
 
@@ -230,7 +214,6 @@ def test_c8_an_mpi_worker_that_is_evicted_restarts_all_for_free(
     place: Place, until: Callable[..., Any]
 ) -> None:
     # Given a launcher whose ranks work for long, of which one loses its worker
-    shared = pods_see_this_project()
     made = mpi(
         "mpi",
         image=MPI,
@@ -238,7 +221,7 @@ def test_c8_an_mpi_worker_that_is_evicted_restarts_all_for_free(
         workers=2,
         failure_policy=FailurePolicy.resilient(1),
         pod={"terminationGracePeriodSeconds": 5},
-        **shared,
+        env=FINDS_THIS_PROJECT,
     )
     with ThreadPoolExecutor() as beside:
         evicted = beside.submit(evict_once_it_works, place, until)

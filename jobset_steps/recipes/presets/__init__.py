@@ -1,6 +1,6 @@
 """Hardware, networks and placements by name: what each asks of the pods, with its source.
 
-    with_presets(torchrun("train", ...), eks_gpus("p5.48xlarge"), kueue_topology("rack"))
+    presets.with_presets(torchrun("train", ...), presets.eks_gpus("p5.48xlarge"), presets.kueue_topology("rack"))
 
 A preset goes into any JobSet, whether a recipe made it or a person wrote it, and into a SpecTemplate.
 """

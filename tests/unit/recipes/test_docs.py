@@ -18,7 +18,7 @@ DOCS = Path(__file__).resolve().parents[3] / "docs"
 def blocks() -> list[Any]:
     return [
         pytest.param(code, id=f"{name}-{number}")
-        for name in ("failure-policies.md",)
+        for name in ("failure-policies.md", "recipes.md")
         for number, code in enumerate(
             re.findall(r"^```python\n(.*?)^```", (DOCS / name).read_text(encoding="utf-8"), re.M | re.S)
         )
