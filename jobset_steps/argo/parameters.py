@@ -26,6 +26,7 @@ _FREE_TEXT = re.compile(
 )
 # What Argo, Kubernetes or a YAML reader would take for its own.
 _BARE = re.compile(r"\{\{|[$\x7f]")
+_BARE_QUOTE = r'(^|[^\\])"'
 # Known only inside the template, so no step could pass them.
 _INSIDE = ("pod.name", "node.name", "retries")
 
@@ -132,7 +133,8 @@ def _passed(hole: Hole, names: set[str]) -> Passed:
             )
         return Passed(hole.name, name, base64.b64encode(text.encode()).decode(), is_encoded=True)
     if _FREE_TEXT.fullmatch(tag[1]):
-        argument = f"{{{{=sprig.b64enc({_path(tag[1])})}}}}"
+        read = _of_item(tag[1]) if tag[1].startswith("item.") else _path(tag[1])
+        argument = f"{{{{=sprig.b64enc({read})}}}}"
         return Passed(hole.name, name, argument, is_encoded=True, source=tag[1])
     return Passed(hole.name, name, text, is_encoded=False, source=tag[1])
 
@@ -156,6 +158,16 @@ def _path(reference: str) -> str:
     """A dotted reference as an expression; names may hold dashes, which the language would read as minus."""
     first, *rest = reference.split(".")
     return first + "".join(f"['{part}']" for part in rest)
+
+
+def _of_item(reference: str) -> str:
+    """A part of an item of a loop. Argo hands texts in it on with their JSON escapes, but not as JSON.
+
+    A quote without a backslash before it tells a mapping or list, which is JSON as it is.
+    """
+    path, slash, quote = _path(reference), literal("\\"), literal('"')
+    escaped = f"{path} contains {slash} and not ({path} matches {literal(_BARE_QUOTE)})"
+    return f"{escaped} ? fromJSON({quote} + {path} + {quote}) : {path}"
 
 
 def _free(name: str, names: set[str]) -> str:

@@ -330,3 +330,32 @@ def test_what_a_lost_launcher_leaves_is_deleted_at_the_end_of_the_run(
     assert run.ended() in ("Failed", "Error")
     assert run.nodes()[".onExit[0].sweep"]["phase"] == "Succeeded"
     until(lambda: place.items("jobsets") == [])
+
+
+@pytest.mark.usefixtures("rights")
+@pytest.mark.parametrize("mode", ["launcher", "native"])
+def test_each_item_of_a_loop_is_a_training_of_its_own(
+    place: Place, until: Callable[..., Any], mode: Any
+) -> None:
+    # (Argo refuses items with tags in them: it looks for tags in the loop itself.)
+    texts = ["a 'b' }} \"c\"", "$$d\n$(X)"]
+    maps = [{"rate": "0.1 'x' \\n \"\n<&"}]
+    options = IMAGE if mode == "launcher" else {}
+    with (
+        Workflow(name="wf", entrypoint="main", arguments={"texts": json.dumps(texts)}) as workflow,
+        DAG(name="main"),
+    ):
+        for name, item, more in (
+            ("texts", "{{item}}", {"with_param": workflow.get_parameter("texts")}),
+            ("maps", "rate={{item.rate}}", {"with_items": maps}),
+        ):
+            worker = replicated("workers", "sleep 1")
+            worker["template"]["spec"]["template"]["spec"]["containers"][0]["args"] = [item]
+            JobSetStep(name, jobset(worker, name=name), mode=mode, **options, **more)
+    run = submitted(place, workflow, until)
+    assert run.ended(240) == "Succeeded"
+    args = [
+        item["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"][0]["args"][0]
+        for item in place.items("jobsets")
+    ]
+    assert sorted(args) == sorted([*texts, f"rate={maps[0]['rate']}"])

@@ -70,7 +70,6 @@ def test_a10_a_launcher_binds_the_very_text_that_was_passed(first: str, second: 
         ),
         ("steps.prep.outputs.result", "{{=sprig.b64enc(steps['prep']['outputs']['result'])}}"),
         ("workflow.parameters.x", "{{=sprig.b64enc(workflow['parameters']['x'])}}"),
-        ("item.lr", "{{=sprig.b64enc(item['lr'])}}"),
         # What Argo makes itself holds no tags; as an expression a whole item or list would be no text.
         ("item", "{{item}}"),
         ("workflow.uid", "{{workflow.uid}}"),
@@ -82,6 +81,15 @@ def test_a_value_is_encoded_where_it_is_first_read(reference: str, argument: str
     (value,) = passed([Hole("x", source=f"{{{{{reference}}}}}")])
     assert value.argument == argument
     assert value.is_encoded == ("b64enc" in argument)
+
+
+def test_texts_of_an_item_lose_the_escapes_that_argo_leaves_in_them() -> None:
+    (value,) = passed([Hole("x", source="{{item.lr}}")])
+    assert value.argument is not None
+    assert value.argument.startswith(
+        "{{=sprig.b64enc(item['lr'] contains '\\u005c' and not (item['lr'] matches "
+    )
+    assert value.argument.endswith(" ? fromJSON('\\u0022' + item['lr'] + '\\u0022') : item['lr'])}}")
 
 
 def test_what_only_the_template_knows_needs_no_parameter() -> None:
