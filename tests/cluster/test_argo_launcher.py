@@ -138,9 +138,10 @@ def test_a_failure_has_outputs_to_branch_on_whether_the_step_fails_or_not(
 def test_a1_a_launcher_that_is_deleted_comes_back_to_its_jobset(
     place: Place, until: Callable[..., Any], history: History
 ) -> None:
-    tree = jobset(replicated("workers", "sleep 40"))
+    tree = jobset(replicated("workers", "sleep 60"))
     run = submitted(place, one_step(tree), until)
     until(lambda: any("Running" in run.log(pod["metadata"]["name"]) for pod in run.pods("train")))
+    until(lambda: run.nodes()[f"{TRAIN}(0)"]["phase"] == "Running")
     (pod,) = run.pods("train")
     place.admin.call("DELETE", place.path(f"pods/{pod['metadata']['name']}"))
     assert run.ended(180) == "Succeeded"
