@@ -119,6 +119,7 @@ def _of_container(pod: PodView, container: ContainerView, disrupted: bool) -> Ca
     # The kubelet gives 128 + n for a process that signal n ended; the field `signal` is set by few runtimes.
     code = container.exit_code
     signal = container.signal or (code - 128 if code is not None and 128 < code < 160 else None)
+    disrupted = disrupted or container.reason == "ContainerStatusUnknown"
     return _at(
         pod,
         container=container.name,
@@ -127,9 +128,12 @@ def _of_container(pod: PodView, container: ContainerView, disrupted: bool) -> Ca
         reason=container.reason or "Error",
         message=pod.message,
         oom=container.reason == "OOMKilled",
-        disrupted=disrupted or container.reason == "ContainerStatusUnknown",
-        # A deletionTimestamp is the time by which the pod is to be gone, so it may lie after the end.
-        deleted=signal in (9, 15) and pod.deleting_since is not None and container.reason != "OOMKilled",
+        disrupted=disrupted,
+        # An eviction deletes its pod too, and is what a restart answers. (A deletionTimestamp is the time by which the pod
+        # is to be gone, so it may lie after the end.)
+        deleted=signal in (9, 15)
+        and pod.deleting_since is not None
+        and not (disrupted or container.reason == "OOMKilled"),
         log_tail=cut_lines(container.message.splitlines()),
         at=container.finished_at,
     )

@@ -8,7 +8,7 @@ import pytest
 
 from jobset_steps.observed import Condition, ContainerView, JobView, PodView
 from jobset_steps.outcome import Cause
-from jobset_steps.outcome.causes import LOG_LINES, cut_lines, first, of_job, of_pod
+from jobset_steps.outcome.causes import LOG_LINES, cut_lines, first, of_job, of_pod, refined
 
 
 def _pod(*containers: ContainerView, **more: Any) -> PodView:
@@ -146,6 +146,17 @@ def test_of_two_at_the_same_second_the_one_that_a_teardown_killed_is_not_the_fir
     assert (killed.deleted, oom.deleted) == (True, False)
     assert first([killed, crashed], first_failed_job=killed.job) == crashed
     assert first([killed, oom]) == oom
+
+
+def test_c8_of_two_at_the_same_second_the_evicted_pod_is_the_first_of_those_that_were_deleted() -> None:
+    # Given a worker that was evicted, and the rest of its Job, which was deleted for that and wrote nothing
+    target = (Condition("DisruptionTarget", "True", "EvictionByEvictionAPI"),)
+    (evicted,) = of_pod(_pod(_ended(143), phase="Failed", deleting_since=35.0, conditions=target))
+    (torn_down,) = of_pod(_pod(_ended(143), phase="Failed", deleting_since=35.0))
+    evicted = evicted.model_copy(update={"pod": "z", "at": refined(5.0, 5.7)})
+    torn_down = torn_down.model_copy(update={"pod": "a", "at": refined(5.0, 0.0)})
+
+    assert first([torn_down, evicted]) == evicted
 
 
 def test_a_crash_before_the_deadline_is_still_a_crash() -> None:
