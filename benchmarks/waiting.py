@@ -18,10 +18,9 @@ import time
 from pathlib import Path
 
 from jobset_steps.clusters.kubernetes import KubernetesCluster
-from jobset_steps.clusters.kubernetes.client import Client
 from jobset_steps.serve.calls import Call
 from jobset_steps.serve.steps import Namespace, Steps
-from tests.cluster.conftest import ARGO, new_place
+from tests.cluster.conftest import ARGO, administrator, new_place
 from tests.cluster.steps import jobset, replicated
 
 QUIET = 60.0
@@ -52,7 +51,7 @@ def main() -> int:
     spec = jobset(replicated("workers", "true"), suspend=True)
     with (
         tempfile.TemporaryDirectory() as folder,
-        new_place(Client(kubeconfig), kubeconfig, Path(folder)) as place,
+        new_place(administrator(kubeconfig), kubeconfig, Path(folder)) as place,
     ):
         template = {"name": "main", "suspend": {}}
         body = {**ARGO, "metadata": {"name": "wf"}, "spec": {"entrypoint": "main", "templates": [template]}}

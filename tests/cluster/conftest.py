@@ -58,6 +58,11 @@ def kubeconfig() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def admin(kubeconfig: str) -> Client:
     """A client that may do everything; the rights of launchers are installed."""
+    return administrator(kubeconfig)
+
+
+def administrator(kubeconfig: str) -> Client:
+    """A client with the rights of a kubeconfig; it installs the rights of launchers."""
     client = Client(kubeconfig)
     for item in yaml.safe_load_all((ROOT / "components" / "kubernetes" / "rbac.yaml").read_text()):
         put(client, f"/apis/{_RBAC}/v1/clusterroles", item)
