@@ -5,6 +5,7 @@ CRDs and webhook manifests are read from the Go modules that the controllers wer
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -109,7 +110,8 @@ def kueue(cluster: TestCluster) -> None:
 
 
 def argo(cluster: TestCluster) -> None:
-    """The Argo Workflow controller, with executor plugins on."""
+    """The Argo Workflow controller, with executor plugins on; $DEFAULT_REQUEUE_TIME, Argo's own setting, is passed on."""
+    given = {name: os.environ[name] for name in ("DEFAULT_REQUEUE_TIME",) if name in os.environ}
     module = "github.com/argoproj/argo-workflows/v4"
     source = build.module_directory("workflow-controller", f"{module}@v{versions.ARGO}")
     _crds(cluster, source / "manifests/base/crds/minimal")
@@ -129,7 +131,7 @@ def argo(cluster: TestCluster) -> None:
     cluster.start(
         "workflow-controller", "--configmap", "workflow-controller-configmap", "--executor-image", images.ARGOEXEC,
         "--executor-image-pull-policy", "Never", "--kubeconfig", str(cluster.kubeconfig), "--namespace", "argo",
-        env={"ARGO_EXECUTOR_PLUGINS": "true", "LEADER_ELECTION_DISABLE": "true"},
+        env={"ARGO_EXECUTOR_PLUGINS": "true", "LEADER_ELECTION_DISABLE": "true", **given},
     )  # fmt: skip
 
 
