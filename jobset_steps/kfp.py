@@ -18,11 +18,11 @@ from kfp.dsl import pipeline_channel
 
 from jobset_steps import __version__
 from jobset_steps.spec.budgets import Budgets
-from jobset_steps.spec.check import check
-from jobset_steps.spec.defaults import with_defaults
 from jobset_steps.spec.fault import Fault, InvalidSpec
+from jobset_steps.spec.holes import kfp_type, template_of
 from jobset_steps.spec.jobset import JobSet
-from jobset_steps.spec.template import Hole, SpecTemplate, kfp_type, template_of
+from jobset_steps.spec.judge import faults_now
+from jobset_steps.spec.template import Hole, SpecTemplate
 
 __all__ = ["IMAGE", "component", "jobset_step"]
 
@@ -75,9 +75,7 @@ def jobset_step(
     outputs of other tasks anywhere. Raises InvalidSpec with every fault that can be known now.
     """
     made = template_of(spec) if isinstance(spec, Mapping) else spec
-    faults = list(
-        made.check(waive=waive) if isinstance(made, SpecTemplate) else check(with_defaults(made), waive=waive)
-    )
+    faults = list(faults_now(made, waive=waive))
     if on_failure not in ("fail", "branch"):
         faults.append(Fault("on_failure", "enum", "fail or branch", on_failure))
     if faults:

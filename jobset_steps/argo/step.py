@@ -14,11 +14,11 @@ from typing import Any, Literal, get_args
 from jobset_steps import __version__
 from jobset_steps.argo.parameters import Passed, passed
 from jobset_steps.spec.budgets import Budgets, parse_duration
-from jobset_steps.spec.check import check
-from jobset_steps.spec.defaults import with_defaults
 from jobset_steps.spec.fault import Fault, InvalidSpec
+from jobset_steps.spec.holes import template_of
 from jobset_steps.spec.jobset import JobSet
-from jobset_steps.spec.template import Hole, SpecTemplate, template_of
+from jobset_steps.spec.judge import faults_now
+from jobset_steps.spec.template import Hole, SpecTemplate
 
 __all__ = ["IMAGE", "ArgoStep", "Mode", "argo_step"]
 
@@ -32,7 +32,6 @@ _NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9]{0,127}")
 _ONE_TAG = re.compile(r"\s*\{\{[^{}]*\}\}\s*")
 # Control characters that YAML cannot hold, not even escaped by whoever sends it: JSON writers leave them bare.
 _UNREADABLE = re.compile("[\\x7f-\\x84\\x86-\\x9f]")
-_OTHER_NAMESPACE = "other-namespace"
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +88,7 @@ def argo_step(
     made = template_of(spec) if isinstance(spec, Mapping) else spec
     tree: Any = made.tree if isinstance(made, SpecTemplate) else made.to_dict()
     step_name = name or str((tree.get("metadata") or {}).get("name") or "train")
-    faults = list(_spec_faults(made, waive))
+    faults = list(faults_now(made, waive=waive))
     values: tuple[Passed, ...] = ()
     slot_passed: str | Passed = ""
     holes = made.holes if isinstance(made, SpecTemplate) else ()
@@ -141,12 +140,6 @@ def _passed(holes: tuple[Hole, ...], slot: Any) -> tuple[Passed | str, ...]:
     return passed((*holes, Hole("slot" if all(h.name != "slot" for h in holes) else "slot-", source=slot)))
 
 
-def _spec_faults(spec: JobSet | SpecTemplate, waive: tuple[str, ...]) -> tuple[Fault, ...]:
-    if isinstance(spec, SpecTemplate):
-        return spec.check(waive=waive)
-    return check(with_defaults(spec), waive=waive)
-
-
 def _step_faults(step: ArgoStep) -> Iterator[Fault]:
     if not _NAME.fullmatch(step.name):
         yield Fault("name", "step-name", "letters, digits and '-', at most 128", step.name, "train")
@@ -156,10 +149,10 @@ def _step_faults(step: ArgoStep) -> Iterator[Fault]:
         yield Fault("on_failure", "enum", "fail or branch", step.on_failure)
     if step.retries < 0:
         yield Fault("retries", "minimum", "0 or more", step.retries)
-    if step.namespace and _OTHER_NAMESPACE not in step.waive:
+    if step.namespace and "other-namespace" not in step.waive:
         yield Fault(
             "namespace",
-            _OTHER_NAMESPACE,
+            "other-namespace",
             "a JobSet outside the Workflow's namespace has no owner: deleting the Workflow would leave it running",
             step.namespace,
             "the Workflow's own namespace",

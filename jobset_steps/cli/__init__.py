@@ -55,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InvalidSpec as error:
         for fault in error.faults:
             print(fault, file=sys.stderr)
+        if missing := [fault.hole for fault in error.faults if fault.rule == "missing-value"]:
+            print(f"Give values with {' '.join(f'--set {name}=...' for name in missing)}", file=sys.stderr)
         return error.exit_code
     except StepError as error:
         print(f"jobset-steps: {error}\n{error.todo}", file=sys.stderr)

@@ -9,13 +9,12 @@ import typer
 from jobset_steps.cli.spec_file import read_spec, values_of
 from jobset_steps.errors import BadInput
 from jobset_steps.spec.budgets import Budgets, parse_duration
-from jobset_steps.spec.check import check
 from jobset_steps.spec.defaults import with_defaults
-from jobset_steps.spec.fault import InvalidSpec
-from jobset_steps.spec.template import SpecTemplate
+from jobset_steps.spec.judge import settle
 
 if TYPE_CHECKING:
     from jobset_steps.spec.jobset import JobSet
+    from jobset_steps.spec.template import SpecTemplate
 
 __all__ = ["render"]
 
@@ -91,10 +90,7 @@ def render(
 
 
 def _manifest(read: JobSet | SpecTemplate, values: dict[str, str], waive: tuple[str, ...]) -> None:
-    jobset = with_defaults(read.bind(values) if isinstance(read, SpecTemplate) else read)
-    if faults := check(jobset, waive=waive):
-        raise InvalidSpec(faults)
-    print(jobset.to_yaml(), end="")
+    print(with_defaults(settle(read, values, waive=waive)).to_yaml(), end="")
 
 
 def _document(
@@ -107,9 +103,7 @@ def _document(
         raise BadInput(f"--kind {kind}: one of {', '.join(KINDS)}")
     if values:
         # With every value known it is no template any more; some of them could not be told from an argument left out.
-        if not isinstance(read, SpecTemplate):
-            raise BadInput(f"--set {next(iter(values))}: the spec has no hole to take a value")
-        read = read.bind(values)
+        read = settle(read, values, waive=options["waive"])
     print(to_yaml(document(argo_step(read, **options), kind)), end="")
 
 

@@ -18,10 +18,9 @@ from jobset_steps.outcome import Outcome, Verdict
 from jobset_steps.runner import Clock, Hooks, Runner
 from jobset_steps.spec import spec_hash
 from jobset_steps.spec.budgets import Budgets
-from jobset_steps.spec.check import check
 from jobset_steps.spec.defaults import with_defaults
-from jobset_steps.spec.fault import Fault, InvalidSpec
 from jobset_steps.spec.jobset import JobSet
+from jobset_steps.spec.judge import settle
 from jobset_steps.spec.template import SpecTemplate
 from jobset_steps.supervisor.inputs import Say
 from jobset_steps.supervisor.plan import EngineAttempt, Identity, OnFailure, Owner, StepPlan
@@ -58,21 +57,12 @@ class LaunchRequest:
 
 def plan_of(request: LaunchRequest) -> StepPlan:
     """The plan of a request. Raises InvalidSpec with every fault of values and spec."""
-    spec = request.spec
-    if isinstance(spec, JobSet) and request.values:
-        raise InvalidSpec(
-            Fault(name, "unknown-value", "the spec has no hole to take a value", passes="remove it")
-            for name in request.values
-        )
-    jobset = spec.bind(request.values) if isinstance(spec, SpecTemplate) else spec
+    jobset = settle(request.spec, request.values, waive=request.waive)
     # Over what the author wrote: a later version of this package may set other defaults and is still the same training.
     written = spec_hash(jobset.to_dict())
-    complete = with_defaults(jobset)
-    if faults := check(complete, waive=request.waive):
-        raise InvalidSpec(faults)
     return StepPlan(
         identity=Identity(request.run, request.step, request.slot),
-        jobset=complete,
+        jobset=with_defaults(jobset),
         spec_hash=written,
         engine=request.engine,
         namespace=request.namespace,

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobset_steps.spec.defaults import with_defaults
+from jobset_steps.spec.holes import template_of
 from jobset_steps.spec.jobset import FailurePolicy, JobSet, VolumeClaimPolicy
 from jobset_steps.spec.resilience import FATAL_EXIT_CODES, pod_failure_policy
-from jobset_steps.spec.template import SpecTemplate, template_of
+from jobset_steps.spec.template import SpecTemplate
 
 __all__ = ["QUEUE", "jobset"]
 

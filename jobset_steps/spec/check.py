@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobset_steps.errors import BadInput
 from jobset_steps.spec.fault import Fault
 from jobset_steps.spec.jobset import JobSet
 from jobset_steps.spec.rules.claims import claim_faults, claim_names
@@ -16,28 +15,31 @@ from jobset_steps.spec.rules.jobset import jobset_faults
 from jobset_steps.spec.rules.metadata import annotation_faults, label_faults
 from jobset_steps.spec.rules.pod import pod_faults
 from jobset_steps.spec.rules.policies import policy_faults
+from jobset_steps.spec.rules.waivable import waive_faults
+from jobset_steps.spec.versions import DEFAULT_VERSION, known_version, version_faults
 
-__all__ = ["VERSIONS", "check"]
-
-VERSIONS = ("0.10", "0.11", "0.12")
-"""Versions of JobSet whose differences are known."""
+__all__ = ["check"]
 
 
-def check(jobset: JobSet, *, waive: tuple[str, ...] = (), jobset_version: str = "0.11") -> tuple[Fault, ...]:
-    """Faults of a JobSet. `waive` names rules whose waivable faults are let pass.
+def check(
+    jobset: JobSet, *, waive: tuple[str, ...] = (), jobset_version: str = DEFAULT_VERSION
+) -> tuple[Fault, ...]:
+    """Faults of a JobSet for a version of its controller. `waive` names rules whose waivable faults are let pass.
 
     Raises BadInput for a JobSet version that is not known.
     """
-    if jobset_version not in VERSIONS:
-        raise BadInput(f"JobSet {jobset_version} is not known; known: {', '.join(VERSIONS)}")
-    version = tuple(int(part) for part in jobset_version.split("."))
-    return tuple(fault for fault in _faults(jobset, version) if not (fault.waivable and fault.rule in waive))
+    found = _faults(jobset, known_version(jobset_version))
+    return (
+        *waive_faults(waive),
+        *(fault for fault in found if not (fault.waivable and fault.rule in waive)),
+    )
 
 
-def _faults(jobset: JobSet, version: tuple[int, ...]) -> Iterator[Fault]:
+def _faults(jobset: JobSet, version: str) -> Iterator[Fault]:
     spec = jobset.spec
     yield from jobset_faults(jobset)
-    yield from policy_faults(spec, version)
+    yield from policy_faults(jobset, version)
+    yield from version_faults(jobset, version)
     yield from claim_faults(spec)
     claims = frozenset(claim_names(spec))
     host_names = spec.network is None or spec.network.enable_dns_hostnames is not False

@@ -51,21 +51,35 @@ def _job(job: dict[str, Any]) -> None:
     if "backoffLimitPerIndex" not in job:
         # One restart authority: a pod that is replaced inside its Job leaves the other ranks hanging.
         job.setdefault("backoffLimit", 0)
-    restart = (job["template"].get("spec") or {}).get("restartPolicy", "Never")
-    if restart == "Never" and "backoffLimitPerIndex" not in job and "podFailurePolicy" not in job:
+    pod = job["template"]
+    spec = _mapping(pod, "spec")
+    if (
+        spec.get("restartPolicy", "Never") == "Never"
+        and "backoffLimitPerIndex" not in job
+        and "podFailurePolicy" not in job
+    ):
         # A pod that was drained or evicted fails its Job in words of its own, instead of being replaced alone while the
         # other ranks hang.
         job["podFailurePolicy"] = pod_failure_policy(fatal_exit_codes=())
     # A replacement starts only once the old pod is gone, so two pods never write as the same rank.
     job.setdefault("podReplacementPolicy", "Failed")
-    pod = job["template"]
-    meta = pod.setdefault("metadata", {})
     # A sidecar outlives the training, and the pod never completes; some meshes read the label, some the annotation.
+    meta = _mapping(pod, "metadata")
     for place in ("labels", "annotations"):
-        meta[place] = {_ISTIO: "false", **(meta.get(place) or {})}
-    spec = pod.setdefault("spec", {})
+        _mapping(meta, place).setdefault(_ISTIO, "false")
     # JobSet's own default is OnFailure, which restarts in place, loses the exit code and forbids a podFailurePolicy.
     spec.setdefault("restartPolicy", "Never")
-    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
-        # The last log lines survive in the pod's status where the container wrote no message of its own.
-        container.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
+    for kind in ("initContainers", "containers"):
+        containers = spec.get(kind)
+        for container in containers if isinstance(containers, list) else ():
+            if isinstance(container, dict):
+                # The last log lines survive in the pod's status where the container wrote no message of its own.
+                container.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
+
+
+def _mapping(holder: dict[str, Any], key: str) -> dict[str, Any]:
+    """What is to be filled in at a key, where null is as good as nothing. What is no mapping stays for `check` to judge."""
+    found = holder.get(key)
+    if found is None:
+        found = holder[key] = {}
+    return found if isinstance(found, dict) else {}

@@ -21,7 +21,7 @@ class Fault:
     `path` is the author's own path in YAML terms ("spec.replicatedJobs[0].name"), `rule` a stable kebab-case name
     ("name-length"), `message` what the rule says, `given` the value that broke it, `passes` a value or form that
     would pass. `waivable` is true where the cluster would accept the spec and we refuse it because it would hang
-    or mislead there.
+    or mislead there. `hole` names the value of a template that stands at the path.
     """
 
     path: str
@@ -30,13 +30,15 @@ class Fault:
     given: Any = None
     passes: str | None = None
     waivable: bool = False
+    hole: str | None = None
 
     def __str__(self) -> str:
         given = "" if self.given is None else f", {_short(self.given)} given"
         passes = "" if self.passes is None else f"; {self.passes}"
         where = f"{self.path}: " if self.path else ""
         waiver = f" (waive with {self.rule})" if self.waivable else ""
-        return f"{where}{self.message}{given}{passes} [{self.rule}]{waiver}"
+        hole = f" (value of {self.hole})" if self.hole else ""
+        return f"{where}{self.message}{given}{passes} [{self.rule}]{waiver}{hole}"
 
 
 class InvalidSpec(BadInput, ValueError):

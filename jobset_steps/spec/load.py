@@ -15,8 +15,9 @@ from typing import Any
 import yaml
 
 from jobset_steps.spec.fault import Fault, InvalidSpec
+from jobset_steps.spec.holes import template_of
 from jobset_steps.spec.jobset import JobSet
-from jobset_steps.spec.template import SpecTemplate, template_of
+from jobset_steps.spec.template import SpecTemplate
 
 __all__ = ["load", "read_document"]
 

@@ -1,4 +1,4 @@
-"""Rules of success and failure policy: targets, names, reasons, patterns, actions, and the versions that know them.
+"""Rules of success and failure policy: targets, names, reasons, patterns, actions.
 
 Source: JobSet's webhook and CRD (0.11.1). A pattern is RE2, as in the controller, which skips a bad one without a word.
 """
@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterator
 
 from jobset_steps.spec.fault import Fault
-from jobset_steps.spec.jobset import FailurePolicyRule, JobSetSpec
+from jobset_steps.spec.jobset import FailurePolicyRule, JobSet, JobSetSpec
 from jobset_steps.spec.rules import forms
+from jobset_steps.spec.versions import has_single_restarts, many_replicas, single_restarts
 
 __all__ = ["policy_faults"]
 
@@ -22,13 +23,13 @@ _REASONS = (
     "MaxFailedIndexesExceeded",
     "PodFailurePolicy",
 )
-_SINGLE = ("RestartJob", "RestartJobAndIgnoreMaxRestarts")
 
 
-def policy_faults(spec: JobSetSpec, version: tuple[int, ...]) -> Iterator[Fault]:
-    """Faults of both policies for a JobSet version such as (0, 11)."""
-    yield from _success(spec)
-    yield from _failure(spec, version)
+def policy_faults(jobset: JobSet, version: str) -> Iterator[Fault]:
+    """Faults of both policies, for a version of JobSet."""
+    yield from _success(jobset.spec)
+    yield from _failure(jobset.spec)
+    yield from _single_restarts(jobset, version)
 
 
 def _targets(path: str, spec: JobSetSpec, targets: tuple[str, ...]) -> Iterator[Fault]:
@@ -54,7 +55,7 @@ def _success(spec: JobSetSpec) -> Iterator[Fault]:
         yield Fault(path, "success-of-nothing", message, list(targets), "a target with replicas", True)
 
 
-def _failure(spec: JobSetSpec, version: tuple[int, ...]) -> Iterator[Fault]:
+def _failure(spec: JobSetSpec) -> Iterator[Fault]:
     policy = spec.failure_policy
     if policy is None:
         return
@@ -72,19 +73,13 @@ def _failure(spec: JobSetSpec, version: tuple[int, ...]) -> Iterator[Fault]:
     names = [rule.name or f"failurePolicyRule{index}" for index, rule in enumerate(policy.rules)]
     yield from forms.duplicates(f"{path}.rules", "name", names)
     for index, rule in enumerate(policy.rules):
-        yield from _rule(f"{path}.rules[{index}]", spec, rule, version)
+        yield from _rule(f"{path}.rules[{index}]", spec, rule)
 
 
-def _rule(path: str, spec: JobSetSpec, rule: FailurePolicyRule, version: tuple[int, ...]) -> Iterator[Fault]:
+def _rule(path: str, spec: JobSetSpec, rule: FailurePolicyRule) -> Iterator[Fault]:
     if rule.name and (len(rule.name) > 128 or not _NAME.fullmatch(rule.name)):
         message = "letters, digits, '_', ',' and ':', first a letter, at most 128"
         yield Fault(f"{path}.name", "rule-name", message, rule.name, _camel(rule.name))
-    if rule.action in _SINGLE:
-        message = "exists from JobSet 0.12 on, behind a feature gate that is off by default"
-        if version < (0, 12):
-            yield Fault(f"{path}.action", "action-version", message, rule.action, "RestartJobSet")
-        else:
-            yield Fault(f"{path}.action", "action-gate", message, rule.action, "RestartJobSet", True)
     yield from _targets(f"{path}.targetReplicatedJobs", spec, rule.target_replicated_jobs)
     for place, reason in enumerate(rule.on_job_failure_reasons):
         yield from forms.one_of(f"{path}.onJobFailureReasons[{place}]", reason, _REASONS)
@@ -95,6 +90,16 @@ def _rule(path: str, spec: JobSetSpec, rule: FailurePolicyRule, version: tuple[i
             yield Fault(
                 where, "pattern", message, pattern, "RE2 has no look-ahead and no back-references", True
             )
+
+
+def _single_restarts(jobset: JobSet, version: str) -> Iterator[Fault]:
+    if has_single_restarts(version):
+        message = "needs a feature gate of JobSet that is off by default"
+        for path, action in single_restarts(jobset):
+            yield Fault(path, "action-gate", message, action, "RestartJobSet", True)
+        for path, replicas in many_replicas(jobset):
+            message = "at most 1024 beside a rule that restarts one Job alone"
+            yield Fault(path, "too-many", message, replicas)
 
 
 def _re2_problem(pattern: str) -> str | None:

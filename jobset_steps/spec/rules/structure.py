@@ -17,7 +17,7 @@ from jobset_steps.spec.fault import Fault
 from jobset_steps.spec.job import plain
 from jobset_steps.spec.rules.quantity import amount_of
 
-__all__ = ["settled", "structure_faults", "template_faults"]
+__all__ = ["definition", "settled", "structure_faults", "template_faults"]
 
 
 @cache
@@ -25,6 +25,12 @@ def _definitions() -> dict[str, Any]:
     text = resources.files("jobset_steps.spec.schema").joinpath("pod.json").read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded
+
+
+def definition(name: str) -> dict[str, Any]:
+    """The fields of a type such as "PodSpec", each with its type; none for what is no type of that kind."""
+    found: dict[str, Any] = _definitions().get(name, {})
+    return found
 
 
 # JobSet's CRD refuses a template without them, whether or not anything would be made of it.

@@ -5,7 +5,12 @@ Every other rule refuses what the server itself refuses, of the JobSet, of its c
 
 from __future__ import annotations
 
-__all__ = ["WAIVABLE"]
+import difflib
+from collections.abc import Iterable, Iterator
+
+from jobset_steps.spec.fault import Fault
+
+__all__ = ["WAIVABLE", "waive_faults"]
 
 WAIVABLE: dict[str, str] = {
     "action-gate": "RestartJob and RestartJobAndIgnoreMaxRestarts need a feature gate of JobSet that is off by default; "
@@ -20,6 +25,7 @@ WAIVABLE: dict[str, str] = {
     "negative-replicas": "A negative number of replicas acts as 0.",
     "negative-restarts": "A negative maxRestarts acts as 0.",
     "no-jobs": "Without a replicated job, or with no replica of any, the JobSet never ends.",
+    "other-namespace": "A JobSet outside the Workflow's namespace has no owner: it outlives a Workflow that is deleted.",
     "pattern": "A pattern that is not RE2 never matches: the failure counts as a default restart.",
     "pod-computed": "The server computes priority, preemption and overhead from classes; where the template says "
     "another value, no pod is ever created.",
@@ -28,3 +34,12 @@ WAIVABLE: dict[str, str] = {
     "ttl-too-short": "A finished JobSet can be gone before anybody has read how it ended.",
     "volume-without-source": "A volume without a source becomes an emptyDir: what is written there is lost with the pod.",
 }
+
+
+def waive_faults(waive: Iterable[str]) -> Iterator[Fault]:
+    """Names to waive that no waivable rule has."""
+    for name in waive:
+        if name not in WAIVABLE:
+            close = difflib.get_close_matches(name, WAIVABLE)
+            passes = f"did you mean {close[0]}?" if close else f"one of {', '.join(WAIVABLE)}"
+            yield Fault("waive", "unknown-rule", "no rule that can be waived has this name", name, passes)

@@ -97,11 +97,11 @@ def test_render_fills_holes_and_prints_a_manifest_that_passes(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["--set", "nodes=three", "--set", "data=x"], "nodes: must be integer"),
+        (["--set", "nodes=three", "--set", "data=x"], "replicas: must be integer, 'three' given"),
         (["--set", "node=3", "--set", "data=x"], "did you mean nodes?"),
         (["--set", "nodes"], "must be name=value"),
         (["--set", "nodes=1", "--set", "nodes=2"], "given twice"),
-        ([], "data: needs a value"),
+        ([], "Give values with --set nodes=... --set data=..."),
     ],
 )
 def test_values_that_do_not_fit_are_named(

@@ -68,7 +68,7 @@ def test_options_reach_the_step(spec: str, capsys: pytest.CaptureFixture[str]) -
         ("--engine argo --kind job", "--kind job: one of workflow, template, cluster-template"),
         ("--engine argo --mode native --on-failure branch", "[native-branch]"),
         ("--engine argo --run-timeout soon", "--run-timeout"),
-        ("--engine argo --set lr=1", "data: needs a value"),
+        ("--engine argo --set lr=1", "Give values with --set workflow.parameters.data=..."),
     ],
 )
 def test_what_means_nothing_is_refused(

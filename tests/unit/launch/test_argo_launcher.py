@@ -105,7 +105,7 @@ def test_a_value_that_cannot_be_bound_ends_as_rejected_with_outputs(
     asked["values"] = {"n": base64.b64encode(b"four").decode()}
     code, outputs = ended(tmp_path, monkeypatch, asked)
     assert code == 64
-    assert "n: must be integer" in capsys.readouterr().out
+    assert "metadata.annotations.a: must be integer, 'four' given" in capsys.readouterr().out
     assert outputs["verdict"] == "Rejected"
     outcome = Outcome.model_validate_json(outputs["outcome"])
     assert (outcome.verdict, outcome.exit_code) == (Verdict.REJECTED, 64)

@@ -81,7 +81,7 @@ SETS: list[tuple[str, dict[str, Any], str, str]] = [
     ("S10 negative restarts", changed(jobset(), "spec.failurePolicy", {"maxRestarts": -1}), "spec.failurePolicy.maxRestarts", "negative-restarts"),
     ("S12 rule name", changed(jobset(), "spec.failurePolicy", {"rules": [{"name": "host-maintenance", "action": "FailJobSet"}]}),
      "spec.failurePolicy.rules[0].name", "rule-name"),
-    ("action of 0.12", changed(jobset(), "spec.failurePolicy", {"rules": [{"action": "RestartJob"}]}), "spec.failurePolicy.rules[0].action", "action-version"),
+    ("action of 0.12", changed(jobset(), "spec.failurePolicy", {"rules": [{"action": "RestartJob"}]}), "spec.failurePolicy.rules[0].action", "jobset-version"),
     ("unknown reason", changed(jobset(), "spec.failurePolicy", {"rules": [{"action": "FailJobSet", "onJobFailureReasons": ["OOM"]}]}),
      "spec.failurePolicy.rules[0].onJobFailureReasons[0]", "enum"),
     ("unknown target", changed(jobset(), "spec.failurePolicy", {"rules": [{"action": "FailJobSet", "targetReplicatedJobs": ["x"]}]}),
@@ -150,13 +150,15 @@ def test_what_the_server_accepts_and_hangs_on_can_be_waived_by_name_and_nothing_
     tree = jobset(replicated(replicas=0), ttlSecondsAfterFinished=5)
     assert rules_of(tree, waive=("no-jobs",)) == [("spec.ttlSecondsAfterFinished", "ttl-too-short")]
     refused = jobset(replicated("Workers"))
-    assert rules_of(refused, waive=("name-form",)) == [("spec.replicatedJobs[0].name", "name-form")]
+    assert rules_of(refused, waive=("name-form",)) == [
+        ("waive", "unknown-rule"),
+        ("spec.replicatedJobs[0].name", "name-form"),
+    ]
 
 
-def test_actions_of_jobset_0_12_are_known_there_and_need_a_feature_gate() -> None:
-    tree = changed(jobset(), "spec.failurePolicy", {"rules": [{"action": "RestartJob"}]})
-    (fault,) = faults_of(tree, jobset_version="0.12")
-    assert (fault.rule, fault.waivable) == ("action-gate", True)
+def test_a_rule_to_waive_that_is_none_is_named_with_the_one_that_is_close() -> None:
+    (fault,) = faults_of(jobset(), waive=("no-job",))
+    assert "did you mean no-jobs?" in str(fault)
 
 
 def test_an_unknown_jobset_version_is_bad_input() -> None:

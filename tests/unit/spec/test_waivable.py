@@ -41,7 +41,7 @@ def waivable_in(source: str) -> set[str]:
 
 
 def test_every_waivable_rule_is_listed_with_what_would_happen() -> None:
-    sources = (ROOT / "jobset_steps" / "spec").rglob("*.py")
+    sources = (ROOT / "jobset_steps").rglob("*.py")
     assert set().union(*(waivable_in(path.read_text(encoding="utf-8")) for path in sources)) == set(WAIVABLE)
 
 
